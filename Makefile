@@ -54,7 +54,7 @@ lint-python: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/*
+	$(BIN)/shellcheck .ci/* tools/in_kit/measure tools/in_kit/torch-history
 
 # make lint-scripts   ESLint and the TypeScript compiler on the site's scripts; needs Node 18 and npm, which make npm installs
 lint-scripts: tools/js/node_modules/.package-lock.json

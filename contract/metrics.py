@@ -113,14 +113,9 @@ def _kept(name: str, unit: str) -> Metric:
 
 
 def _count(
-    name: str,
-    unit: str,
-    explains: str = "",
-    devices: tuple[str, ...] = EVERYWHERE,
-    missing: str = MISSING,
-    everywhere: bool = False,
+    name: str, unit: str, explains: str = "", devices: tuple[str, ...] = EVERYWHERE, missing: str = MISSING
 ) -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
+    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing)
 
 
 def _recorded(name: str, unit: str, explains: str = "") -> Metric:

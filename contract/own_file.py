@@ -8,23 +8,8 @@ from collections.abc import Iterable
 from .metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY
 
 KEYS = (
-    "inputs",
-    "functions",
-    "variants",
-    "iterators",
-    "command",
-    "commands",
-    "setup",
-    "before",
-    "expected",
-    "check",
-    "sizes",
-    "METRICS",
-    "TOLERANCE",
-    "WARM_UP_CALLS",
-    "threads",
-    "needs",
-    "requirements",
+    *("inputs", "functions", "variants", "iterators", "command", "commands", "setup", "before", "expected", "check"),
+    *("sizes", "METRICS", "TOLERANCE", "WARM_UP_CALLS", "threads", "needs", "requirements"),
 )
 
 LITERALS: dict[str, tuple[type, ...]] = {"threads": (int,), "needs": (list, tuple), "requirements": (list, tuple)}

@@ -7,22 +7,17 @@ the device is the same: one copy of each tensor, in order.
 
 from __future__ import annotations
 
-import mmap
+import contextlib
 import os
 import pickle
 from types import ModuleType, SimpleNamespace
 from typing import Any
-
-import numpy as np
 
 WORKLOADS = ("saved_tensors",)
 """Workloads whose inputs hold all their tensors in `tensors`, drawn by NumPy and then copied to the device one by one."""
 
 MOST_SIZES = 32
 """Sizes of a workload that inputs are kept of."""
-
-HEAD = 16 * mmap.PAGESIZE
-"""Bytes before the first tensor's numbers, for what the inputs are without them."""
 
 _FILES = {
     name: [os.memfd_create(name) for _ in range(MOST_SIZES)] if hasattr(os, "memfd_create") else []
@@ -57,35 +52,18 @@ def _copying(workload: ModuleType, drawn: Any) -> Any:
 
 
 def _write(file: int, seed: int, inputs: Any) -> None:
-    """Keeps `inputs`: what it is without its numbers, then each tensor's numbers from the begin of a page on."""
-    arrays = [of.detach().numpy() for of in inputs.tensors]
-    begins, end = [], HEAD
-    for array in arrays:
-        begins.append(end)
-        end += -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-    forms = [(array.dtype.str, array.shape, of.requires_grad) for array, of in zip(arrays, inputs.tensors)]
-    os.ftruncate(file, 0)  # all of it is zero until the numbers are there
-    os.ftruncate(file, end)
-    with mmap.mmap(file, end) as memory:
-        for array, begin in zip(arrays, begins):
-            np.ndarray(array.shape, array.dtype, memory, begin)[...] = array
-    # Last, so that where a process is killed before, nothing is kept.
-    os.pwrite(file, pickle.dumps((seed, inputs._replace(tensors=()), list(zip(begins, forms)))), 0)
+    arrays = [(of.detach().numpy(), of.requires_grad) for of in inputs.tensors]
+    with open(f"/proc/self/fd/{file}", "wb") as stream:
+        pickle.dump((seed, inputs._replace(tensors=()), arrays), stream, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _read(file: int, seed: int) -> Any:
-    """What was kept of this seed; None where nothing was."""
+    """What was kept of this seed; None where nothing was, or whoever wrote it was killed before its end."""
     import torch  # here, because the rest is tested where there is none
 
-    head = os.pread(file, HEAD, 0)
-    if not head.strip(b"\0"):
-        return None
-    kept, inputs, places = pickle.loads(head)
-    if kept != seed:
-        return None
-    memory = mmap.mmap(file, 0, access=mmap.ACCESS_COPY)
-    tensors = [
-        torch.from_numpy(np.ndarray(shape, dtype, memory, begin)).requires_grad_(needs)
-        for begin, (dtype, shape, needs) in places
-    ]
-    return inputs._replace(tensors=tuple(tensors))
+    with open(f"/proc/self/fd/{file}", "rb") as stream, contextlib.suppress(EOFError, pickle.UnpicklingError):
+        kept, inputs, arrays = pickle.load(stream)
+        if kept == seed:
+            tensors = [torch.from_numpy(array).requires_grad_(needs) for array, needs in arrays]
+            return inputs._replace(tensors=tuple(tensors))
+    return None

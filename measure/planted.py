@@ -26,9 +26,6 @@ BYTES = 4096
 FACT = "planted"
 """Begin of the name of a launch's fact that says what was really planted into a case."""
 
-SLOWER = 0.1
-"""Share of its time that every case of a node gets that is slowed on purpose."""
-
 IN_CALLS = 10
 """Calls that are made once get so many times what steady ones get, 50 to 200 %: they are judged at a margin of 25 %."""
 
@@ -55,8 +52,8 @@ class _Planted:
 
 
 def into(call: Callable[[], object], case: str, on: str) -> Any:
-    """`call`, or `call` with what TORCH_HISTORY_PLANTED names: more `time` in some cases (see `share`) or `slower` in all of
-    them, one `operator` more, 4 KiB more at its `peak`, or a `failure`. `case` is variant and size.
+    """`call`, or `call` with what TORCH_HISTORY_PLANTED names: more `time` in some cases (see `share`), one `operator`
+    more, 4 KiB more at its `peak`, or a `failure`. `case` is variant and size.
 
     Raises ValueError where it names something else, PlantedFailure for a failure."""
     what = Request.of(os.environ).planted
@@ -69,23 +66,18 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
         return _Planted(call, lambda: torch.empty(BYTES, dtype=torch.uint8, device=on))
     if what == "time":
         return _longer(call, share(case), on) if share(case) else call
-    if what == "slower":
-        return _longer(call, SLOWER, on)
     if what:
         raise ValueError(f"nothing is known of planting '{what}'")
     return call
 
 
 def into_each(call: Callable[[object], object], case: str) -> Callable[[object], object]:
-    """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share, or by
-    SLOWER. What begins after a wait begins colder, so these calls also take longer themselves."""
+    """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share.
+    What begins after a wait begins colder, so these calls also take longer themselves."""
     what = Request.of(os.environ).planted
     if what == "failure":
         raise PlantedFailure("this failure was planted")
-    if what not in ("time", "slower"):
-        return call
-    more = SLOWER if what == "slower" else IN_CALLS * share(case)
-    return _Longer(call, more) if more else call
+    return _Longer(call, IN_CALLS * share(case)) if what == "time" and share(case) else call
 
 
 def share(case: str) -> float:

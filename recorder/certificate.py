@@ -67,16 +67,7 @@ class Answer(Struct, frozen=True):
         return self.refused or self.failed or ("" if self.waits is not None else "the file says nothing of it")
 
 
-COMPARED = (
-    "peak_requested",
-    "retained_requested",
-    "peak_allocated",
-    "retained_allocated",
-    "peak_reserved",
-    "allocations",
-    "copies",
-    "waits",
-)
+COMPARED = Answer.__struct_fields__[:8]
 """What must be the same on both sides, beside the kernels."""
 
 

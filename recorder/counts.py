@@ -39,13 +39,11 @@ class Requested(NamedTuple):
     """What one call asks for without the caching allocator, to the byte and whatever ran before.
 
     `peak`: bytes at the highest point above those at the beginning. `retained`: bytes above them when the call has returned,
-    its result alive. `in_blocks`: `peak` with each tensor rounded up to the allocator's 512 bytes. `allocations`: how many.
-    `kernels`: names in order, to be the same as with the caching allocator.
+    its result alive. `allocations`: how many. `kernels`: names in order, to be the same as with the caching allocator.
     """
 
     peak: int
     retained: int
-    in_blocks: int
     allocations: int
     kernels: list
 
@@ -87,9 +85,7 @@ def requested(call: Callable[[], object], reads_by_design: str = "") -> Requeste
         )
     _empty()
     recorded = _recorded(call, reads_by_design)
-    return Requested(
-        recorded.peak, recorded.retained, recorded.peak_in_blocks, len(recorded.allocations), recorded.kernels
-    )
+    return Requested(recorded.peak, recorded.retained, len(recorded.allocations), recorded.kernels)
 
 
 def _recorded(call: Callable[[], object], reads_by_design: str) -> Recording:

@@ -3,36 +3,17 @@ package, so it is small and made in half a minute."""
 
 from __future__ import annotations
 
-import functools
-import json
 import re
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
-from torch_history.releases import intact
 from torch_history.releases.axis import Release
-from torch_history.releases.environments import (
-    cache,
-    cache_options,
-    clean_cache,
-    damage,
-    digests,
-    find_python,
-    is_ready,
-)
-from torch_history.releases.pins import locked_packages
-from torch_history.releases.uv import run_uv
-from torch_history.system.files import write_atomically
+from torch_history.releases.environments import LISTED, MARK, damage, find_python, install, is_ready
+from torch_history.releases.pins import Installation, locked_packages
 
 from . import Refused
 
-MARK = "torch-history.json"
-"""As in torch_history.releases.environments: written last into a finished environment."""
-
-BEGUN = "torch-history.begun"
-"""Written first into an environment: who finds it may remove the folder, which nobody else made."""
+ORIGIN = "releases.lock, without what the recorder stands in for"
 
 LEFT_OUT = re.compile(r"nvidia-(?!cuda-nvrtc).*|cuda-.*|cmake|lit|wheel|packaging")
 """Packages of a release that the recorder stands in for, or that only building needs."""
@@ -68,53 +49,20 @@ def python_for(release: Release) -> str:
 def create(release: Release, python: str, folder: Path) -> Path:
     """An environment of `release` in `folder`, made where it is not there whole already; returns `folder`.
 
-    Raises Refused where it cannot be installed; nothing half-made is kept.
+    Raises Refused where it cannot be installed, or the files there are another's; nothing half-made is kept.
     """
     wanted = packages(release, python)
-    place = folder.parent
     damaged = damage(folder) if is_ready(folder, wanted) else None
     if damaged == {}:
         return folder
-    _clear(folder)
+    ours = any((folder / name).exists() for name in (MARK, LISTED))
+    if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
+    plan = Installation("--requirement", tuple(wanted), ("--no-deps",), ORIGIN, checked=False)
     try:
-        clean_cache(place, damaged or ())
-        fresh = functools.partial(_install, wanted, find_python(python), folder)
-        intact.install(folder, fresh, functools.partial(clean_cache, place))
-        mark = {
-            "requirements": wanted,
-            "packages": wanted,
-            "origin": "releases.lock, without what the recorder stands in for",
-            "digests": digests(folder),
-            "cache": str(cache(place)),
-        }
-        write_atomically(folder / MARK, json.dumps(mark, indent=1))
+        install(folder, plan, find_python(python), wanted, damaged or ())
     except subprocess.CalledProcessError as error:
-        shutil.rmtree(folder, ignore_errors=True)
         raise Refused(
             f"{release.tag} could not be installed for Python {python}. uv said: {error.stderr.strip()}"
         ) from error
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     return folder
-
-
-def _install(wanted: list[str], interpreter: str, folder: Path) -> None:
-    """Makes an environment anew and installs into it exactly what is wanted."""
-    _clear(folder)
-    run_uv(["venv", "--allow-existing", "--python", interpreter, str(folder)])
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
-        listed.write("\n".join(wanted))
-        listed.flush()
-        what = ["--no-deps", "--requirement", listed.name, *cache_options(folder.parent)]
-        run_uv(["pip", "install", "--python", str(folder / "bin" / "python"), *what])
-
-
-def _clear(folder: Path) -> None:
-    """Makes room for an environment: removes what this program left there. Raises Refused where the files are another's."""
-    ours = (folder / MARK).exists() or (folder / BEGUN).exists()
-    if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
-        raise Refused(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / BEGUN).touch()

@@ -23,27 +23,12 @@ from typing import NamedTuple
 from . import Refused
 
 KINDS = (
-    "allocation",
-    "free",
-    "host_allocation",
-    "host_free",
-    "kernel",
-    "library_call",
-    "copy",
-    "fill",
-    "wait",
-    "read_back",
-    "assumption",
-    "missing",
-    "refusal",
+    *("allocation", "free", "host_allocation", "host_free", "kernel", "library_call", "copy", "fill", "wait"),
+    *("read_back", "assumption", "missing", "refusal"),
 )
 """Kinds of event, in the order of `enum kind` in recorder.h."""
 
 DIRECTIONS = ("host to host", "host to device", "device to host", "device to device")
-
-BLOCK = 512
-"""Bytes of which a block of PyTorch's caching allocator is a multiple. Source: kMinBlockSize in CUDACachingAllocator.cpp."""
-
 
 NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """The variable that switches PyTorch's caching allocator off, read when a process first allocates on the device."""
@@ -95,11 +80,6 @@ class Recording:
         return [Copy(e.direction, e.bytes) for e in self._of("copy") if e.direction != DIRECTIONS[0]]
 
     @property
-    def fills(self) -> list[int]:
-        """Bytes of each fill (cudaMemset), in order."""
-        return [event.bytes for event in self._of("fill")]
-
-    @property
     def waits(self) -> Counter[str]:
         """How often the host waited for the device, by entry. A cudaMemcpy that is not asynchronous is a wait."""
         return Counter(event.name for event in self._of("wait"))
@@ -123,25 +103,18 @@ class Recording:
     @property
     def peak(self) -> int:
         """Bytes of device memory at the highest point, above what was taken when the recording began."""
-        return self._levels(1)[0]
+        return self._levels()[0]
 
     @property
     def retained(self) -> int:
         """Bytes of device memory that were still taken at the end, above what was taken when the recording began."""
-        return self._levels(1)[1]
+        return self._levels()[1]
 
-    @property
-    def peak_in_blocks(self) -> int:
-        """As `peak`, each allocation rounded up to a multiple of `BLOCK`, as the caching allocator does: what it would call
-        allocated if it always split a cached block exactly."""
-        return self._levels(BLOCK)[0]
-
-    def _levels(self, multiple: int) -> tuple[int, int]:
+    def _levels(self) -> tuple[int, int]:
         level = peak = 0
         for event in self.events:
             if event.kind in ("allocation", "free"):
-                rounded = -(-event.bytes // multiple) * multiple
-                level += rounded if event.kind == "allocation" else -rounded
+                level += event.bytes if event.kind == "allocation" else -event.bytes
                 peak = max(peak, level)
         return peak, level
 

@@ -19,10 +19,10 @@ from recorder.build import Built, Wheel
 from recorder.cards import Card, cards, members
 from recorder.certificate import Answer, Asked, Difference, Here
 from torch_history.cli import main
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
+from torch_history.measuring.upgrading import fits as answer
 from torch_history.releases.axis import Axis
 from torch_history.system.files import read_object
-from torch_history.upgrading import fits as answer
 
 ROOT = Path(__file__).resolve().parents[1]
 GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store.certificates import certificates_in, parse
 

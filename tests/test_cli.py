@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
@@ -18,11 +19,11 @@ from tools import document
 from tools.pages import coverage
 from torch_history.cli import main, output, suite
 from torch_history.measuring import plan
-from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
+from torch_history.store.launches import Case, Launch, append_launches, read_launches
 from torch_history.system.errors import UserError
+from torch_history.system.locks import alone
 
 from .lab import MACHINE
 
@@ -41,11 +42,6 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def stored_environment(results: Path, release: str, **facts: object) -> None:
-    path = results / "a-machine" / f"{release}-release-py3.11.environments"
-    append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
-
-
 def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """asv's exception for it is none that `except Exception` catches."""
 
@@ -59,21 +55,6 @@ def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert answer.exit_code == 1
     assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
     assert "Traceback" not in answer.output
-
-
-def test_environments_of_two_releases_are_compared(results: Path) -> None:
-    stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
-    stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])
-    said = command("facts", "2.0.1", "2.1.2", "--machine", "a-machine").output.splitlines()
-    assert "architectures   sm_37, sm_90 -> sm_90" in said
-    assert [line.split() for line in said if "triton" in line][-1] == ["triton", "2.0.0", "->", "2.1.0"]
-    assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
-
-
-def test_environment_that_is_not_known_is_said_in_a_sentence(results: Path) -> None:
-    answer = command("facts", "2.0.1", "--machine", "a-machine")
-    assert answer.exit_code == 0
-    assert "v2.0.1 was not measured in" in answer.output
 
 
 # --- what is measured together
@@ -289,14 +270,14 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
         ("calibrate", "--launches", "launches", ["7"]),
         ("compare", "--environment", "environment", ["release-py3.9"]),
         ("regressions", "--environment", "environment", ["installed-py3.12"]),
-        ("facts", "--environment", "environment", ["release-py3.9"]),
     ],
 )
 def test_former_names_of_options_work_and_are_not_shown(
     name: str, former: str, parameter: str, value: list[str]
 ) -> None:
     command = main.commands[name]
-    option = next(option for option in command.params if option.name == parameter)
+    options = command.get_params(click.Context(command))
+    option = next(option for option in options if option.name == parameter)
     releases = [] if name in ("run", "calibrate", "regressions") else ["2.0.1", "2.1.2"]
     now, then = (
         command.make_context(name, [used, *value, *releases]).params[parameter] for used in (option.opts[0], former)
@@ -371,3 +352,17 @@ def test_a_command_that_is_gone_says_what_took_its_place() -> None:
     answer = command("fleet", "check")
     assert answer.exit_code == 2
     assert "There is no command 'check' any more: times are kept in a folder for each node" in answer.stderr
+
+
+def test_an_option_that_is_gone_says_what_took_its_place() -> None:
+    for words, said in (
+        (("run", "2.15.0", "--explain"), "There is no option --explain any more: `torch-history explain OLD NEW`"),
+        (
+            ("fleet", "run", "2.15.0", "--executor", "local"),
+            "There is no option --executor any more: `torch-history run`",
+        ),
+        (("run", "--no-such"), "No such option"),
+    ):
+        answer = command(*words)
+        assert answer.exit_code == 2
+        assert said in answer.stderr

@@ -23,7 +23,7 @@ from torch_history.explaining import fingerprints, verdict
 from torch_history.explaining.fingerprints import Seen
 from torch_history.explaining.library import Library, NotALibrary
 from torch_history.explaining.python_code import difference
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import code as stored
 from torch_history.store.causes import Code as Instructions

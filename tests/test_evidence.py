@@ -24,7 +24,7 @@ from torch_history.cli.explaining import report
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
 from torch_history.explaining.reproduction import script
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
@@ -283,23 +283,20 @@ def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> N
     assert sentence in answer.stderr
 
 
-# --- what `run` offers
-
-
-# --- what `run --explain` does
-
-
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("budget", "sentence"),
     [
-        (["--explain", "2.14.0"], "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write RELEASES before --explain."),
-        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 4 minutes."),
-        (["2.14.0", "--prune", "--explain"], "in releases that stay installed"),
-        (["2.14.0", "--only", "counts", "--explain"], "the cause of times on a CPU"),
+        ("2.14.0", "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write WORKLOAD before --explain."),
+        ("1m", "--explain 1m is too short. One time takes about 4 minutes."),
     ],
 )
-def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments: list[str], sentence: str) -> None:
-    answer = CliRunner().invoke(main, ["run", *arguments], env={"TORCH_HISTORY_DEVICE": "cpu"})
+def test_upgrade_refuses_to_explain_in_a_sentence_before_it_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str, sentence: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    own = tmp_path / "mine.py"
+    own.write_text("def inputs():\n    return 1\n\nfunctions = {'f': abs}\n")
+    answer = CliRunner().invoke(main, ["upgrade", str(own), "--from", "2.13.0", "--explain", budget])
     assert answer.exit_code == 1
     assert sentence in " ".join(answer.stderr.split())
 

@@ -5,15 +5,18 @@ Jobs are played: `python -m tests.test_fleet FLEET NUMBER` is one, whose cases a
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import itertools
 import json
 import os
 import secrets
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +24,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from torch_history.cli import main, suite
-from torch_history.measuring.fleet import executors, job
-from torch_history.measuring.fleet.attempts import FINISHED, RESULTS, Job, job_of
-from torch_history.measuring.fleet.executors import Local, Slurm
+from torch_history.cli import fleets, main, suite
+from torch_history.measuring.fleet import job, slurm
+from torch_history.measuring.fleet.attempts import FINISHED, RESULTS, Job, job_of, log_of
 from torch_history.measuring.fleet.order import FLEETS, Order
 from torch_history.measuring.fleet.planning import cut
+from torch_history.measuring.fleet.slurm import Slurm
 from torch_history.measuring.plan import AT_ONCE
-from torch_history.store.collecting import collect, locked
+from torch_history.store.collecting import collect
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 from torch_history.system.errors import UserError
+from torch_history.system.locks import locked
 
 from .loopback_slurm import Cluster, cluster, missing
 
@@ -65,6 +69,42 @@ def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
             write(attempt / RESULTS, [launch(release, number)])
 
 
+class Local:
+    """As Slurm, with processes here. Each holds a lock on a file that names it, from its first moment to its last."""
+
+    seconds = 0.1
+
+    def __init__(self, fleet: Path, options: object = None) -> None:
+        self._fleet = fleet
+
+    def submit(self, numbers: Sequence[int], at_once: int) -> None:
+        for number in numbers:
+            log, lock = log_of(self._fleet, number), self._fleet / "processes" / str(number)
+            for path in (log, lock):
+                path.parent.mkdir(exist_ok=True)
+            command = [sys.executable, "-m", "tests.test_fleet", str(self._fleet), str(number)]
+            with lock.open("w") as held, log.open("ab") as said:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                process = subprocess.Popen(
+                    command, stdout=said, stderr=said, pass_fds=[held.fileno()], start_new_session=True
+                )
+                held.write(str(process.pid))
+
+    def live(self) -> dict[int, str]:
+        found = {}
+        for path in self._fleet.glob("processes/*"):
+            with path.open() as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    found[int(path.name)] = f"running as process {stream.read()}"
+        return found
+
+    def cancel(self) -> None:
+        for words in self.live().values():
+            os.kill(int(words.split()[-1]), signal.SIGTERM)
+
+
 class Here:
     """A suite whose results and environments are in a folder of their own, and the commands of `fleet` there."""
 
@@ -95,17 +135,23 @@ class Here:
 
 
 @pytest.fixture
-def here(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+def here(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     monkeypatch.chdir(root)
-    monkeypatch.setattr(executors, "JOB", "tests.test_fleet")
-    for executor in (Local, Slurm):
-        monkeypatch.setattr(executor, "seconds", 0.1)
+    monkeypatch.setattr(slurm, "JOB", "tests.test_fleet")
+    monkeypatch.setattr(Slurm, "seconds", 0.1)
     found = Here(tmp_path)
     loaded = replace(suite.load(), results=found.results, env=found.env)
     monkeypatch.setattr(suite, "load", lambda: loaded)
-    yield found
-    if (found.env / FLEETS).exists():
-        Local(found.fleet).cancel()
+    return found
+
+
+@pytest.fixture
+def local(here: Here, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+    """`here`, with processes in the place of Slurm."""
+    monkeypatch.setattr(fleets, "Slurm", Local)
+    yield here
+    if (here.env / FLEETS).exists():
+        Local(here.fleet).cancel()
 
 
 def wait_for(true: Callable[[], Any], seconds: float = 60) -> None:
@@ -115,28 +161,28 @@ def wait_for(true: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_everything_is_measured_once_and_collecting_again_adds_nothing(here: Here) -> None:
-    said = here(*RUN, "--executor", "local")
+def test_everything_is_measured_once_and_collecting_again_adds_nothing(local: Here) -> None:
+    said = local(*RUN)
     assert f"{len(TAGS) * CASES} lines of launches are new, 0 were there." in said
-    assert here.has_everything_once()
-    assert f"0 lines of launches are new, {len(TAGS) * CASES} were there." in here(*RUN, "--executor", "local")
-    assert here.has_everything_once()
+    assert local.has_everything_once()
+    assert f"0 lines of launches are new, {len(TAGS) * CASES} were there." in local(*RUN)
+    assert local.has_everything_once()
 
 
-def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.2")
-    here(*RUN, "--executor", "local", "--detach")
-    wait_for(lambda: all(job_of(here.fleet, number).lines > 1 for number in (0, 1)))
-    for words in Local(here.fleet).live().values():
+    local(*RUN, "--detach")
+    wait_for(lambda: all(job_of(local.fleet, number).lines > 1 for number in (0, 1)))
+    for words in Local(local.fleet).live().values():
         os.kill(int(words.split()[-1]), signal.SIGKILL)
-    wait_for(lambda: not Local(here.fleet).live())
-    written = here.written()
-    assert "waits" in here("status")
+    wait_for(lambda: not Local(local.fleet).live())
+    written = local.written()
+    assert "waits" in local("status")
     monkeypatch.setenv(PAUSE, "0")
-    here(*RUN, "--executor", "local")
-    assert here.has_everything_once()
-    assert written <= {launch.launch for launch in here.launches}
-    assert "2 starts" in here("status")
+    local(*RUN)
+    assert local.has_everything_once()
+    assert written <= {launch.launch for launch in local.launches}
+    assert "2 starts" in local("status")
 
 
 def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Path) -> None:
@@ -160,35 +206,35 @@ def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Pa
     assert collect([of.results], tmp_path / "out", tmp_path / "env").known == 2
 
 
-def test_a_second_head_is_refused_and_nobody_else_may_enter(here: Here) -> None:
+def test_a_second_head_is_refused_and_nobody_else_may_enter(local: Here) -> None:
     before = os.umask(0o002)
-    here(*RUN, "--executor", "local")
+    local(*RUN)
     os.umask(before)
-    assert [path.stat().st_mode & 0o077 for path in (here.fleet.parent, here.fleet)] == [0, 0]
-    with locked(here.fleet / "head", "looks after it"):
-        assert "Another torch-history, process" in here(*RUN, "--executor", "local", code=1)
+    assert [path.stat().st_mode & 0o077 for path in (local.fleet.parent, local.fleet)] == [0, 0]
+    with locked(local.fleet / "head", "looks after it"):
+        assert "Another torch-history, process" in local(*RUN, code=1)
 
 
-def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(here: Here) -> None:
-    here.env.mkdir()
-    (here.env / "full").touch()
-    said = here(*RUN, "--executor", "local", code=3)
+def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(local: Here) -> None:
+    local.env.mkdir()
+    (local.env / "full").touch()
+    said = local(*RUN, code=3)
     assert said.count("failed 3 times. Its last words: The disk of this node is full.\n") == 2
-    (here.env / "full").unlink()
-    here(*RUN, "--executor", "local")
-    assert here.has_everything_once()
+    (local.env / "full").unlink()
+    local(*RUN)
+    assert local.has_everything_once()
 
 
-def test_a_cancelled_fleet_keeps_what_it_measured(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_fleet_keeps_what_it_measured(local: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.3")
-    here(*RUN, "--executor", "local", "--detach")
-    wait_for(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
-    here("cancel")
-    wait_for(lambda: not Local(here.fleet).live())
-    assert here("status").count(": cancelled.") == 2
-    assert here.launches
-    assert "2 of 2 jobs are not done" in here(*RUN, "--executor", "local", code=3)
-    assert {launch.launch for launch in here.launches} == here.written()
+    local(*RUN, "--detach")
+    wait_for(lambda: all(job_of(local.fleet, number).lines for number in (0, 1)))
+    local("cancel")
+    wait_for(lambda: not Local(local.fleet).live())
+    assert local("status").count(": cancelled.") == 2
+    assert local.launches
+    assert "2 of 2 jobs are not done" in local(*RUN, code=3)
+    assert {launch.launch for launch in local.launches} == local.written()
 
 
 def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) -> None:
@@ -204,7 +250,7 @@ def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) ->
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+def played_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
     def play(name: str, script: str) -> None:
@@ -215,23 +261,23 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     return play
 
 
-def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, slurm: Any, tmp_path: Path) -> None:
-    slurm("squeue", "exit 0")
+def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_slurm: Any, tmp_path: Path) -> None:
+    played_slurm("squeue", "exit 0")
     here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--sbatch", "exclusive")
     asked = (tmp_path / "asked").read_text().splitlines()
     assert {"--array=0,1%2", "--gres=gpu:1", "--exclusive", "--requeue"} <= {*asked}
-    slurm("squeue", "echo '0|RUNNING|n1|None'; echo '1|PENDING||Resources'")
+    played_slurm("squeue", "echo '0|RUNNING|n1|None'; echo '1|PENDING||Resources'")
     said = here("status")
     assert "running on n1." in said
     assert "queued (Resources)." in said
     here(*RUN, "--detach")
     assert (tmp_path / "asked").read_text().splitlines() == asked
-    slurm("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    played_slurm("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert "Unable to contact slurm controller" in here(*RUN, code=1)
 
 
 @pytest.mark.parametrize("option", ["partition=cpu\ntouch ran", "a\nb=night", "gres=cpu\u2028touch ran"])
-def test_an_option_of_several_lines_is_refused(option: str, here: Here, slurm: Any, tmp_path: Path) -> None:
+def test_an_option_of_several_lines_is_refused(option: str, here: Here, played_slurm: Any, tmp_path: Path) -> None:
     assert "Nothing was submitted" in here(*RUN, "--sbatch", option, code=1)
     assert not (tmp_path / "asked").exists()
 

@@ -20,7 +20,7 @@ from recorder import certificate
 from recorder.build import build
 from tools import kit as make
 from torch_history.cli import main
-from torch_history.kit import archive
+from torch_history.measuring.kit import archive
 from torch_history.releases.axis import Axis
 from torch_history.releases.uv import run_uv
 from torch_history.system.errors import UserError

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from torch_history.cli.report import compare_stored
 from torch_history.measuring.subjects import OwnWorkload
-from torch_history.store import skipped
+from torch_history.store import own as skipped
 from torch_history.store.launches import Case, append_launches
 from torch_history.store.sources import own_versions
 

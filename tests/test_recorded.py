@@ -17,7 +17,7 @@ from contract.metrics import METRICS, RECORDED
 from contract.request import Request
 from torch_history.analysis.compare import CannotCompare, choose_machine
 from torch_history.cli import main
-from torch_history.kit import check
+from torch_history.measuring.kit import check
 from torch_history.measuring.machine import describe
 from torch_history.store.details import add_details, read_details
 

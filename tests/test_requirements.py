@@ -20,7 +20,7 @@ from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
-from torch_history.store import skipped
+from torch_history.store import own as skipped
 from torch_history.store.launches import packages_words
 from torch_history.system.errors import SessionError
 
@@ -116,7 +116,7 @@ def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -
 def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:
     environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
     assert environment.surroundings({ADDED: "/inherited"})[ADDED] == ""
-    environment._added = tmp_path
+    environment.added = tmp_path
     told = environment.surroundings({})
     assert told[ADDED] == told["ASV_PYTHONPATH"] == str(tmp_path)
 

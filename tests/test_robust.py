@@ -12,6 +12,7 @@ import math
 import multiprocessing
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -31,7 +32,6 @@ from click.testing import CliRunner, Result
 from torch_history import cli
 from torch_history.cli import suite
 from torch_history.measuring import machine_records
-from torch_history.measuring.locks import alone
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
@@ -39,6 +39,7 @@ from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
 from torch_history.system.errors import SessionError
+from torch_history.system.locks import alone
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
 
@@ -331,7 +332,7 @@ def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tm
 HOLD = """
 import sys
 from pathlib import Path
-from torch_history.measuring.locks import alone
+from torch_history.system.locks import alone
 with alone(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -351,10 +352,11 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
         for arguments in (("run", *RELEASES, "--size", "small"), ("prune",)):
             answered = command(*arguments)
             assert answered.exit_code == 1
-            assert f"Another torch-history, process {holder.pid}, is working in {env}. " in answered.stderr
+            who = f"process {holder.pid} on {socket.gethostname()}"
+            assert f"Another torch-history, {who}, is working in {env}. " in answered.stderr
         holder.kill()
     with alone(env):
-        assert (env / "running").read_text() == str(os.getpid())
+        assert (env / "running").read_text() == f"{os.getpid()} on {socket.gethostname()}"
     with ExitStack() as both:
         both.enter_context(alone(env))
         with pytest.raises(SessionError, match=f"process {os.getpid()}"):
@@ -479,7 +481,7 @@ from tests.test_robust import PLAN
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring import session
 from torch_history.measuring.session import Session, load_suite
-from torch_history.measuring.locks import alone
+from torch_history.system.locks import alone
 
 # What a busy machine makes it ask again would be there twice.
 session.REPEATS = session.AGAIN = session.LEAST_PATIENCE = 0

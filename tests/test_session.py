@@ -29,15 +29,15 @@ from rich.console import Console
 from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
-from torch_history.cli.running import Asked
+from torch_history.cli.run import Asked
 from torch_history.measuring import choice, recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
 from torch_history.measuring.session import AGAIN_SHARE, MOST_PATIENCE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
+from torch_history.measuring.upgrading.room import Room
+from torch_history.measuring.upgrading.sessions import Sessions, Spent
 from torch_history.store.launches import Launch
-from torch_history.upgrading.room import Room
-from torch_history.upgrading.sessions import Sessions, Spent
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
@@ -288,11 +288,11 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     ("device", "more", "seconds"),
     [
         ("cuda", {}, 540.0),
-        ("cuda", {"within": "4m"}, 240.0),
+        ("cuda", {"within": 240.0}, 240.0),
         ("cuda", {"questions": ("selection",)}, None),
-        ("cuda", {"budget": "6m"}, None),
+        ("cuda", {"budget": 360.0}, None),
         ("cpu", {}, None),
-        ("cpu", {"within": "90s"}, 90.0),
+        ("cpu", {"within": 90.0}, 90.0),
     ],
 )
 def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(

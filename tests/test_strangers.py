@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from torch_history.analysis.series import history
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.site import data
 from torch_history.site.data import Lane, file_name, lanes

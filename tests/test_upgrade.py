@@ -26,16 +26,15 @@ from torch_history.analysis.series import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.measuring.budget import Effort, effort
 from torch_history.measuring.reuse import TAKEN
+from torch_history.measuring.upgrading.installed import installed_version
+from torch_history.measuring.upgrading.room import GIGABYTE, NoRoom, Room, forecast
+from torch_history.measuring.upgrading.sessions import NotInstalled, Spent
+from torch_history.measuring.upgrading.upgrade import Answer, Place, Upgrade
+from torch_history.measuring.upgrading.words import markdown, text
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
-from torch_history.upgrading.expectation import forecast
-from torch_history.upgrading.installed import installed_version
-from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
-from torch_history.upgrading.sessions import NotInstalled, Spent
-from torch_history.upgrading.upgrade import Answer, Place, Upgrade
-from torch_history.upgrading.words import markdown, text
 
 ROOT = Path(__file__).resolve().parents[1]
 TAGS = tuple(f"v2.{i}.0" for i in range(30))

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 
 import pytest
 
-from torch_history.upgrading.search import Look, Moved, Search, Task, expected_releases
+from torch_history.measuring.upgrading.search import Look, Moved, Search, Task, expected_releases
 
 RELEASES = 30
 

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 import requests
-from click.testing import CliRunner
 
 from tools import wheel_files
-from torch_history.cli import main
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import MARK
-from torch_history.releases.wheels import CannotRead, Package, Wheel
+from torch_history.releases.wheels import CannotRead
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = "__version__ = '9.0.0'\ncuda: Optional[str] = '12.6'\ngit_version = 'abc123'\nhip: Optional[str] = None\n"
@@ -127,23 +125,6 @@ def test_damaged_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> Non
         wheels.load(path)
 
 
-def wheel(architectures: tuple[str, ...], *packages: tuple[str, str]) -> Wheel:
-    made = (Package(name, version, "", "", 10**9, 2 * 10**9) for name, version in (("torch", "1"), *packages))
-    return Wheel("3.11", "12.1", "a" * 40, True, "2.28", architectures, {}, tuple(made))
-
-
-def test_only_what_differs_is_told() -> None:
-    old, new = (
-        wheel(("sm_50", "sm_70"), ("nvidia-nccl-cu12", "2.1")),
-        wheel(("sm_70", "sm_90"), ("nvidia-nccl-cu13", "2.2")),
-    )
-    assert list(wheels.differences(old, new)) == [
-        ("GPU architectures", "sm_50", "sm_90"),
-        ("nvidia-nccl", "2.1", "2.2"),
-    ]
-    assert list(wheels.differences(old, old)) == []
-
-
 @pytest.mark.committed
 def test_committed_facts_agree_with_the_axis_and_the_lock() -> None:
     axis, known = Axis.load(ROOT / "releases.toml"), wheels.load(ROOT / wheels.FILE)
@@ -154,13 +135,3 @@ def test_committed_facts_agree_with_the_axis_and_the_lock() -> None:
         assert of.packages[0].version == release.version
         assert of.commit
         assert of.architectures
-
-
-@pytest.mark.committed
-def test_command_prints_what_differs() -> None:
-    answer = CliRunner().invoke(main, ["facts", "2.3.1", "2.15.0"])
-    assert answer.exit_code == 0
-    assert "GPU architectures" in answer.output
-    assert "from the wheels for Python 3.11.\n" in answer.output
-    older = CliRunner().invoke(main, ["facts", "1.8.0", "2.15.0"]).output
-    assert "from the wheels for Python 3.9 and 3.11.\n" in older

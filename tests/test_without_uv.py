@@ -31,7 +31,7 @@ IMPORTED = """
 import torch_history.analysis.compare
 import torch_history.measuring.calibrate
 import torch_history.measuring.recorded
-import torch_history.kit.check
+import torch_history.measuring.kit.check
 import recorder.certificate
 from asv import environment
 from torch_history.measuring.session import load_suite
@@ -40,7 +40,7 @@ from torch_history.releases.environments import ReleaseEnvironment
 conf, axis = load_suite("{root}")
 (release,) = environment.get_environments(conf, None)
 assert isinstance(release, ReleaseEnvironment)
-release._root = release._root / "none"
+release.root = release.root / "none"
 try:
     release.install_project(conf, None, axis.newest.tag)
 except environment.util.ProcessError as error:
@@ -53,9 +53,7 @@ COMMAND = "import sys; sys.argv[0] = 'torch-history'; from torch_history.__main_
 
 
 def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    code = BLOCK + IMPORTED.format(root=ROOT).replace(
-        'release._root / "none"', f"type(release._root)({str(tmp_path)!r})"
-    )
+    code = BLOCK + IMPORTED.format(root=ROOT).replace('release.root / "none"', f"type(release.root)({str(tmp_path)!r})")
     surroundings = {**os.environ, "HOME": str(tmp_path), "TORCH_HISTORY_DEVICE": "cpu"}
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=surroundings, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from torch_history.kit.archive import LISTED, MARK
+from torch_history.measuring.kit.archive import LISTED, MARK
 from torch_history.releases.uv import run_uv
 from torch_history.system import program
 from torch_history.system.errors import UserError
@@ -30,6 +30,9 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MOST_BYTES = 60 * 2**20
 """What a kit may weigh, so that it travels in one call of a service that takes 64 MiB."""
 
+WRITTEN = Path(__file__).with_name("in_kit")
+"""The scripts of a kit, and its README, in which the version of Python is left open."""
+
 SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 """What lies in a kit; its scripts name the first two."""
 
@@ -40,45 +43,6 @@ NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
 
 TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
 """The module of that name which Python has from 3.11 on."""
-
-CALLS = {
-    "torch-history": """\
-#!/bin/sh
-# The program, from this folder alone: ./torch-history --help
-here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
-PYTHONPATH="$here/suite:$here/site" exec "${PYTHON:-python3}" -c '
-import json, os, sys
-with open(os.path.join(os.path.dirname(sys.path[1]), "kit.json")) as stream:
-    made = json.load(stream)["python"]
-here = "%d.%d" % sys.version_info[:2]
-if here != made:
-    sys.exit("This kit is made for Python " + made + ", and " + sys.executable + " is Python " + here + ". Name the "
-             "interpreter that has torch, such as PYTHON=/path/of/python" + made + " ./measure, or make a kit for " + here)
-sys.argv[0] = "torch-history"
-from torch_history.__main__ import main
-main()' "$@"
-""",
-    SCRIPT: """\
-#!/bin/sh
-# Measures this machine's GPU with the torch that is installed, and writes one archive beside this file: ./measure --help
-here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
-exec "$here/torch-history" kit here "$here" "$@"
-""",
-}
-"""Name of a script in the kit -> its text."""
-
-ABOUT = """\
-This folder measures how quick and how hungry PyTorch is on a machine with a GPU. It installs nothing and reaches no network.
-It is made for Python {python}, whose torch must see the GPU:
-
-    ./measure                      about nine minutes; PYTHON=/path/of/python ./measure names another interpreter
-    ./measure --within 4m          less of it
-    ./measure --help               what else it can be asked
-
-It writes one archive into this folder. Take that back, and there:
-
-    torch-history kit file ARCHIVE
-"""
 
 
 def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
@@ -94,10 +58,9 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     _copy(folder / SUITE)
     tell(f"Fetching packages for Python {python}")
     _fetch(folder / SITE, python)
-    for name, text in CALLS.items():
-        (folder / name).write_text(text, encoding="utf-8")
-        (folder / name).chmod(0o755)
-    (folder / README).write_text(ABOUT.format(python=python), encoding="utf-8")
+    shutil.copytree(WRITTEN, folder, dirs_exist_ok=True)
+    about = (folder / README).read_text(encoding="utf-8")
+    (folder / README).write_text(about.format(python=python), encoding="utf-8")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MOST_BYTES:
         raise UserError(

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torch_history.cli import suite
-from torch_history.measuring.locks import alone
 from torch_history.store.launches import PACKED
 from torch_history.system.files import read_bytes, write_atomically
+from torch_history.system.locks import alone
 
 RESULTS = Path("results")
 MOVING = ".moving"

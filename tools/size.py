@@ -1,7 +1,7 @@
 """How large is the project, and is it larger than it may be? `make size` prints it; exit code 1 beyond a cap.
 
 A room is a folder or a single module of torch_history. An arrow leads from a room to another that it imports. Commands are
-those that do something, not the groups that they belong to.
+those that do something, not the groups that they belong to. An option that a command takes from `run` is one of `run`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (34_800, 26_000),
-    "lines of Python in torch_history": (23_250, 15_000),
-    "lines of Python in tests": (25_600, 17_000),
-    "rooms of torch_history": (11, 12),
-    "arrows between them": (38, 30),
+    "lines of Python outside tests": (34_343, 26_000),
+    "lines of Python in torch_history": (23_076, 15_000),
+    "lines of Python in tests": (25_539, 17_000),
+    "rooms of torch_history": (9, 12),
+    "arrows between them": (28, 30),
     "rooms in a circle": (0, 0),
-    "commands": (18, 16),
-    "options of commands": (101, 80),
-    "words of documents": (44_200, None),
+    "commands": (17, 16),
+    "options of commands": (73, 80),
+    "words of documents": (44_178, None),
     "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""

@@ -17,7 +17,7 @@ import pytest
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
 from torch_history.analysis.replication import Standing
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases.axis import Axis
 from torch_history.store import causes

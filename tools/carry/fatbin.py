@@ -8,13 +8,11 @@ and what does not fit is refused in words.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_history.kit.elf import Bytes, FormatError, Section, sections
+from torch_history.measuring.kit.elf import Bytes, FormatError, Section, sections
 
 DEVICE_CODE = (".nv_fatbin", "__nv_relfatbin")
 """The sections that hold containers: of code that is linked as it is, and of code that is linked on the device."""
@@ -30,15 +28,11 @@ architecture, place and length of a name, flags, zero, bytes once decompressed."
 SIZE_AT = 8
 """Where in the header of a container the bytes of its images stand, 8 of them."""
 
-CUBIN, PTX = 2, 1
-"""Kinds of image: machine code for one architecture, and text that a driver compiles for its own."""
+CUBIN = 2
+"""The kind of an image that is machine code for one architecture; another is text that a driver compiles for its own."""
 
 ALIGNMENT = 8
 ZEROS = 2**12
-LARGEST_IMAGE = 2**30
-ZSTD = b"\x28\xb5\x2f\xfd"
-KERNEL = ".text."
-"""What the name of a cubin's section begins with that holds a kernel; the kernel's mangled name follows."""
 
 
 class Image(NamedTuple):
@@ -109,43 +103,3 @@ def device_code(data: Bytes) -> Iterator[Container]:
     for section in sections(data):
         if section.name in DEVICE_CODE:
             yield from containers(data, section)
-
-
-def kernels(data: Bytes, image: Image) -> frozenset[str]:
-    """The mangled names of the kernels, and of the functions that they call, in machine code. Raises FormatError where
-    it cannot be read."""
-    cubin = bytes(data[image.begin : image.end])
-    if cubin[:4] == ZSTD:
-        cubin = _decompressed(cubin)
-    return frozenset(s.name.removeprefix(KERNEL) for s in sections(cubin) if s.name.startswith(KERNEL))
-
-
-@functools.cache
-def _zstd() -> ctypes.CDLL:
-    """The system's library for zstd, which Python has from 3.14 on only. Raises FormatError where it is not there."""
-    try:
-        found = ctypes.CDLL("libzstd.so.1")
-    except OSError as error:
-        raise FormatError(
-            "device code is compressed with zstd, and libzstd.so.1 is not here: install libzstd1"
-        ) from error
-    found.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
-    found.ZSTD_getFrameContentSize.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    found.ZSTD_findFrameCompressedSize.restype = ctypes.c_size_t
-    found.ZSTD_findFrameCompressedSize.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    found.ZSTD_decompress.restype = ctypes.c_size_t
-    found.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
-    return found
-
-
-def _decompressed(frame: bytes) -> bytes:
-    """What a zstd frame, which padding may follow, holds. Raises FormatError."""
-    zstd = _zstd()
-    size = zstd.ZSTD_getFrameContentSize(frame, len(frame))
-    length = zstd.ZSTD_findFrameCompressedSize(frame, len(frame))
-    if size > LARGEST_IMAGE or length > len(frame):  # errors are numbers near 2**64
-        raise FormatError("an image of device code says no size that can be")
-    target = ctypes.create_string_buffer(size)
-    if zstd.ZSTD_decompress(target, size, frame, length) != size:
-        raise FormatError("an image of device code cannot be decompressed")
-    return target.raw

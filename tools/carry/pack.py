@@ -1,5 +1,5 @@
-"""How does a folder of gigabytes become parts that `torch_history.kit.parts` unpacks? A tar is compressed piece by piece, on
-all cores, and cut where a part is full."""
+"""How does a folder of gigabytes become the parts that `kit unpack` unpacks? A tar is compressed piece by piece, on all
+cores, and cut where a part is full."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from torch_history.kit.parts import LIST, MIB, digest
+from torch_history.measuring.kit.parts import LIST, MIB, digest
 from torch_history.system.files import write_atomically
 
 PIECE = 16 * MIB

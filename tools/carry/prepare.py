@@ -14,9 +14,9 @@ import shutil
 import stat
 import subprocess
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import requests
 from msgspec.structs import asdict
@@ -24,9 +24,9 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
-from torch_history.kit import parts
-from torch_history.kit.carried import ABOUT, SITE, STUBS, About
-from torch_history.kit.elf import Symbol, asked_of_others, libraries
+from torch_history.measuring.kit import parts
+from torch_history.measuring.kit.carried import ABOUT, SITE, STUBS, About
+from torch_history.measuring.kit.elf import Symbol, asked_of_others, libraries
 from torch_history.releases.axis import Release
 from torch_history.releases.pins import Lock
 from torch_history.store.details import DETAILS, read_details
@@ -35,7 +35,7 @@ from torch_history.system.files import write_atomically
 
 from ..index import TIMEOUT, configured_index, value_in, without_secrets
 from .pack import pack
-from .reduce import Code, launching, reduce_wheel
+from .reduce import Code, reduce_wheel
 
 NVIDIA = re.compile(r"(cuda[A-Z]|__cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvtx|nvrtc|nvJitLink|cuFile)")
 """What the symbols of NVIDIA's libraries begin with. Those of the driver are looked for by name when they are
@@ -82,20 +82,19 @@ def prepare(
 ) -> Path:
     """The folder in `work` with what is packed of a release. Beside it the unpacked wheel lies in WHEEL. Raises
     UserError."""
-    cases = recorded_cases(results, release.tag)
+    cases = recorded_calls(results, release.tag)
     work.mkdir(parents=True, exist_ok=True)
     wheel, sha256 = _fetched(release, python, work, lock, tell)
     unpacked = _once(work / WHEEL, lambda to: _extract(wheel, to), "Unpacking the wheel", tell)
 
     def reduce(to: Path) -> None:
-        wanted = launching({name for case in cases.values() for name in case["kernels"]})
-        code = reduce_wheel(unpacked, to / SITE, architecture, wanted, lambda name: tell(f"Reducing {name}"))
+        code = reduce_wheel(unpacked, to / SITE, architecture, lambda name: tell(f"Reducing {name}"))
         asked = asked_of_others(libraries(to / SITE))
         make_stubs(asked, to / STUBS)
-        about = _about(release, python, architecture, wheel.name, sha256, code, asked, cases, unpacked)
+        about = _about(release, python, architecture, (wheel.name, sha256), code, asked, cases, unpacked)
         write_atomically(to / ABOUT, json.dumps(asdict(about), indent=1))
 
-    return _once(work / "payload-headers", reduce, "Reducing it", tell)
+    return _once(work / "payload", reduce, "Reducing it", tell)
 
 
 def cost(work: Path) -> str:
@@ -196,50 +195,41 @@ def _extract(wheel: Path, target: Path) -> None:
 # --- what is known of it
 
 
-def recorded_cases(results: Path, tag: str) -> dict[str, dict[str, Any]]:
-    """Case -> what the recorder saw, `kernels` and `library_calls`, on any card. Raises CannotCarry where it saw
-    nothing."""
-    found: dict[str, dict[str, Any]] = {}
+def recorded_calls(results: Path, tag: str) -> dict[str, set[str]]:
+    """Case, as it is stored -> the calls of NVIDIA's libraries that the recorder saw on any card. Raises CannotCarry where
+    it counted nothing."""
+    found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(results.glob(f"*/{tag}-*{DETAILS}")):
         for case, seen in read_details(path).items():
-            of = found.setdefault(case, {"kernels": {}, "library_calls": {}})
-            for what in of:
-                of[what] |= seen.get(what) or {}
+            found[case] |= {*(seen.get("library_calls") or ())}
     if not found:
         raise CannotCarry(
-            f"Which kernels {tag} launches is not known: count it with `torch-history run --device recorder {tag[1:]}`."
+            f"Which cases of {tag} call a library is not known: count them with `torch-history run --device recorder "
+            f"{tag[1:]}`."
         )
     return found
 
 
 def _about(
-    release: Release,
-    python: str,
-    architecture: int,
-    wheel: str,
-    sha256: str,
-    code: list[Code],
-    asked: Iterable[Symbol],
-    cases: Mapping[str, Mapping[str, Any]],
-    unpacked: Path,
-) -> About:
+    release: Release, python: str, architecture: int, wheel: tuple[str, str], code: Code,
+    asked: Iterable[Symbol], cases: Mapping[str, set[str]], unpacked: Path,
+) -> About:  # fmt: skip
+    """`wheel` is the name of its file, and its sha256."""
     calls, known = {}, set()
     for case, seen in cases.items():
         benchmark, variant, size = re.fullmatch(r"(\S+) '([^']*)' '([^']*)'", case).groups()  # type: ignore[union-attr]
         question = benchmark.partition(".")[0]
         known.add(question)
-        if seen["library_calls"]:
-            calls[case_of(question, variant, size)] = sorted(seen["library_calls"])
-    units, kept = sum(of.units for of in code), sum(of.kept for of in code)
-    size, size_kept = sum(of.bytes for of in code), sum(of.bytes_kept for of in code)
+        if seen:
+            calls[case_of(question, variant, size)] = sorted(seen)
     return About(
         release=release.tag,
         python=python,
         cuda=value_in((unpacked / "torch" / "version.py").read_text(encoding="utf-8"), "cuda"),
         architecture=architecture,
-        wheel=wheel,
-        sha256=sha256,
-        code=f"with device code for sm_{architecture} only, of that {kept} of {units} units ({size_kept:,} of {size:,} B)",
+        wheel=wheel[0],
+        sha256=wheel[1],
+        code=f"with device code for sm_{architecture} only ({code.units} units, {code.bytes:,} B)",
         asked=sorted({symbol.name for symbol in asked if NVIDIA.match(symbol.name)}),
         library_calls=calls,
         known=sorted(known),
@@ -270,18 +260,8 @@ def _compile(symbols: list[Symbol], library: Path) -> None:
         )
     source, versions = library.with_suffix(".c"), library.with_suffix(".map")
     source.write_text("\n".join(code) + "\n", encoding="utf-8")
-    command = [
-        "gcc",
-        "-shared",
-        "-fPIC",
-        "-O1",
-        "-w",
-        "-s",
-        f"-Wl,-soname,{library.name}",
-        "-o",
-        str(library),
-        str(source),
-    ]
+    flags = ["-shared", "-fPIC", "-O1", "-w", "-s", f"-Wl,-soname,{library.name}"]
+    command = ["gcc", *flags, "-o", str(library), str(source)]
     if named := sorted({symbol.version for symbol in symbols if symbol.version}):
         groups = {name: [symbol.name for symbol in symbols if symbol.version == name] for name in named}
         text = "".join(f"{name} {{ global: {'; '.join(each)}; }};\n" for name, each in groups.items())

@@ -1,10 +1,10 @@
-"""What of a torch wheel does a measurement on one GPU need? Its device code for that architecture, where a measured
-case may launch it, and all else but what nobody loads.
+"""What of a torch wheel does a measurement on one GPU need? Its device code for that architecture, and all else but what
+nobody loads.
 
 A library keeps its size, and no address in it changes: what goes becomes zeros, which take no room once packed. A unit
-that is kept has the images for the wanted architecture as they were, at the front of its container, as a wheel for
-that architecture alone would have it. One that is emptied has the smallest image for another architecture that the
-library has: a kernel of it fails by name (cudaErrorNoKernelImageForDevice), never silently.
+with images for the wanted architecture has these as they were, at the front of its container, as a wheel for that
+architecture alone would have it. One without has the smallest image for another architecture that the library has: a
+kernel of it fails by name (cudaErrorNoKernelImageForDevice), never silently.
 """
 
 from __future__ import annotations
@@ -12,26 +12,15 @@ from __future__ import annotations
 import re
 import shutil
 import struct
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from recorder.record import demangled
-from torch_history.kit import elf
+from torch_history.measuring.kit import elf
 from torch_history.system.errors import UserError
 
 from . import fatbin
 from .fatbin import Container
-
-OPERATORS = re.compile(
-    r"CatArrayBatchedCopy|MulFunctor|(maximum|minimum)_kernel_cuda|direct_copy_kernel|sum_functor|clamp_|silu|FillFunctor"
-    r"|CUDAFunctor(OnSelf)?_add|index_elementwise_kernel|indexSelect|gather|[nN]on_?[zZ]ero|masked_|take_|where_kernel"
-    r"|Compare(Eq)?Functor|compare_|arange|RangeF|DeviceSelect|DeviceCompact|DeviceScan|DeviceReduce"
-    r"|(or|and)_kernel_cuda|bitwise|logical|AbsFunctor"
-)
-"""Kernels of the operators that the suite's variants, and the checks of their results, call on a GPU. The recorder saw
-the names of some of them only: of what is selected by values it knows waits alone. Of a unit that holds one of them
-all is kept."""
 
 DROPPED = ("torch/bin/protoc", "torch/bin/test_", "torch/lib/libshm", "torch/share/", "torch/test/", "caffe2/")
 """What the files begin with that nothing loads: programs, tests and build files of PyTorch itself."""
@@ -48,57 +37,30 @@ HEADERS = "torch/include/"
 NEVER_LOADED_SECTIONS = (".symtab", ".strtab", ".comment")
 
 
-@dataclass(frozen=True)
-class Code:
-    """The device code of a library for one architecture: compilation units with code for it, of those how many were
-    kept, and the bytes of code of either."""
+class Code(NamedTuple):
+    """The device code of libraries for one architecture: compilation units with code for it, and the bytes of that code."""
 
-    library: str
     units: int
-    kept: int
     bytes: int
-    bytes_kept: int
 
 
-Wanted = Callable[[frozenset[str]], bool]
-"""Whether a unit with kernels of these mangled names is kept."""
-
-
-def launching(recorded: Collection[str]) -> Wanted:
-    """Whether a unit holds a kernel of these names, as the recorder has them, or one of OPERATORS."""
-    plain = {_plain(name) for name in recorded}
-
-    def wanted(kernels: frozenset[str]) -> bool:
-        names = [demangled(name) for name in kernels]
-        return any(_plain(name) in plain or OPERATORS.search(name) for name in names)
-
-    return wanted
-
-
-def _plain(name: str) -> str:
-    return name.removeprefix("void ").strip()
-
-
-def reduce_library(data: bytearray, architecture: int, wanted: Wanted, name: str = "") -> Code:
+def reduce_library(data: bytearray, architecture: int) -> Code:
     """Empties in `data`, a library's bytes, what a GPU of `architecture` (90 for sm_90) does not need. Raises
     FormatError."""
     found = list(fatbin.device_code(data))
     others = [i for container in found for i in container.images if i.architecture != architecture]
     smallest = min(others, key=lambda image: image.size, default=None)
     another = bytes(data[smallest.at : smallest.end]) if smallest else b""
-    units = kept = size = size_kept = 0
+    units = size = 0
     for container in found:
         ours = [i for i in container.images if i.architecture == architecture and i.kind == fatbin.CUBIN]
-        keeps = bool(ours) and wanted(frozenset().union(*(fatbin.kernels(data, image) for image in ours)))
         units += bool(ours)
-        kept += keeps
         size += sum(image.size for image in ours)
-        size_kept += sum(image.size for image in ours) if keeps else 0
-        _fill(data, container, b"".join(bytes(data[i.at : i.end]) for i in ours) if keeps else another)
+        _fill(data, container, b"".join(bytes(data[i.at : i.end]) for i in ours) or another)
     for section in elf.sections(data):
         if section.name in NEVER_LOADED_SECTIONS and not section.address:
             data[section.offset : section.offset + section.size] = bytes(section.size)
-    return Code(name, units, kept, size, size_kept)
+    return Code(units, size)
 
 
 def _fill(data: bytearray, container: Container, images: bytes) -> None:
@@ -109,28 +71,25 @@ def _fill(data: bytearray, container: Container, images: bytes) -> None:
     struct.pack_into("<Q", data, container.at + fatbin.SIZE_AT, len(images))
 
 
-def reduce_wheel(
-    source: Path, target: Path, architecture: int, wanted: Wanted, tell: Callable[[str], None]
-) -> list[Code]:
-    """Copies an unpacked wheel of torch into `target` without what is not needed, and returns what each library with
-    device code kept of it. `tell` is given the name of each library. Raises UserError where none has code for
-    `architecture`."""
-    found = []
+def reduce_wheel(source: Path, target: Path, architecture: int, tell: Callable[[str], None]) -> Code:
+    """Copies an unpacked wheel of torch into `target` without what is not needed, and returns what it has for that
+    architecture. `tell` is given the name of each library. Raises UserError where that is nothing."""
+    units = size = 0
     for path in _needed(source):
         to = target / path.relative_to(source)
         to.parent.mkdir(parents=True, exist_ok=True)
         if LIBRARY.search(path.name):
             tell(path.name)
             data = bytearray(path.read_bytes())
-            code = reduce_library(data, architecture, wanted, path.name)
+            code = reduce_library(data, architecture)
             to.write_bytes(data)
-            found += [code] if code.units else []
+            units, size = units + code.units, size + code.bytes
             shutil.copymode(path, to)
         else:
             shutil.copy2(path, to)
-    if not any(code.kept for code in found):
+    if not units:
         raise UserError(f"This release carries no code for sm_{architecture}, so it cannot be measured on such a GPU.")
-    return found
+    return Code(units, size)
 
 
 def _needed(source: Path) -> Iterator[Path]:

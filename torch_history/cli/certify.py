@@ -15,7 +15,7 @@ from contract.surroundings import PLACES, inherited
 
 from ..system.errors import UserError
 from . import suite as suites
-from .options import python_option, seconds_of
+from .options import duration, python_option
 from .output import console, plain
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     help="Ask this machine's GPU, into this file.",
 )
 @python_option("Interpreter whose torch sees the GPU, for --ask.")
-@click.option("--within", default="4m", show_default=True, help="Time for --ask. What was asked until then is kept.")
-def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, within: str) -> None:
+@click.option(
+    "--within", default="4m", show_default=True, callback=duration, help="Time for --ask; what is known is kept."
+)
+def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | None, within: float) -> None:
     """Compare a GPU with the recorder.
 
     On a machine with a GPU, `torch-history certify --ask FILE` asks it. That needs only an interpreter with torch. Nothing
@@ -47,7 +49,7 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, with
     """
     suite, out = suites.load(), console()
     if target:
-        ask(target, interpreter, seconds_of(within), out)
+        ask(target, interpreter or "python3", within, out)
         out.print(plain(f"Compare them with the recorder, on any machine: torch-history certify {target}"))
     elif not files:
         raise UserError("Nothing was asked for. Give the FILE of a GPU's answers, or make one with --ask FILE.")
@@ -75,7 +77,7 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
     """Compares one file with the recorder, prints and writes its certificate; returns whether nothing differs."""
     from recorder import Refused, certificate
 
-    from ..upgrading.fits import made
+    from ..measuring.upgrading.fits import made
 
     try:
         gpu = certificate.read(path)

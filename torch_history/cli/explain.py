@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..system.errors import UserError
-from .options import seconds_of
 from .suite import DEFAULT_LANE, load
 
 if TYPE_CHECKING:
@@ -17,32 +14,6 @@ if TYPE_CHECKING:
 
 MINUTES = 4
 """What one series takes on two cores that nothing else uses, both releases installed."""
-
-EXPLAIN_BUDGET = "30m"
-"""For `run --explain` and `upgrade --explain` without a time: three explanations at least."""
-
-
-def explain_option(what: str, argument: str) -> Callable[..., Any]:
-    """The option --explain of a command that measures; `argument` is what its budget could be taken for."""
-    return click.option(
-        "--explain",
-        "explains",
-        is_flag=False,
-        flag_value=EXPLAIN_BUDGET,
-        metavar="[BUDGET]",
-        help=f"Then explain {what}, for so long. Write it after {argument}. [default BUDGET: {EXPLAIN_BUDGET}]",
-    )
-
-
-def seconds_to_explain(budget: str, argument: str) -> float:
-    """The seconds of an --explain. Raises UserError for what is no time, as where it took the `argument` for one."""
-    try:
-        seconds = seconds_of(budget)
-    except UserError as error:
-        raise UserError(f"--explain: {error} Write {argument} before --explain.") from error
-    if seconds < 60 * MINUTES:
-        raise UserError(f"--explain {budget} is too short. One time takes about {MINUTES} minutes.")
-    return seconds
 
 
 @click.command()

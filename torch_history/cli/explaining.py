@@ -25,7 +25,6 @@ from ..analysis.verdicts import difference, human
 from ..explaining import finding
 from ..explaining.launching import CannotExplain, LaunchFailed, Side
 from ..explaining.verdict import KINDS
-from ..measuring.locks import alone
 from ..measuring.machine import asked as requested
 from ..measuring.machine import decided, describe
 from ..measuring.machine_records import use
@@ -34,6 +33,7 @@ from ..releases import environments
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
 from ..system.errors import UserError
+from ..system.locks import alone
 from ..system.scratch import temporary_files
 from .explain import MINUTES
 from .output import console, harmless, plain

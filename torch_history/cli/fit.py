@@ -13,8 +13,8 @@ from .options import gigabytes
 from .output import console, plain
 
 if TYPE_CHECKING:
-    from ..upgrading.cards import Wanted
-    from ..upgrading.fits import Counted
+    from ..measuring.upgrading.cards import Wanted
+    from ..measuring.upgrading.fits import Counted
 
 MINUTES_EACH = 2
 MINUTES_TO_COUNT = 1
@@ -38,8 +38,8 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
     """
     from ..measuring.subjects import OwnWorkload
-    from ..upgrading.cards import find
-    from ..upgrading.fits import count, made, missing, needed
+    from ..measuring.upgrading.cards import find
+    from ..measuring.upgrading.fits import count, made, missing, needed
 
     own, wanted = OwnWorkload.of(workload), find(gpu, memory)
     if own.requirements:
@@ -62,8 +62,8 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
 
 def _answer(counted: list[Counted], wanted: Wanted) -> str:
     """The answer as text: the peaks, the difference that the upgrade makes, and what fits."""
-    from ..upgrading.counted import MIB
-    from ..upgrading.fits import said_of
+    from ..measuring.upgrading.counted import MIB
+    from ..measuring.upgrading.fits import said_of
 
     lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", f"Card: {wanted.title}"]
     for variant in dict.fromkeys(each.variant for each in counted):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .options import WithFormer, folder_from_here
-from .suite import DEFAULT_LANE
+from .run import Asked, LikeRun
 
 
 def _fleets() -> Any:
@@ -32,27 +32,20 @@ def fleet() -> None:
     """Measure many releases on many machines, through Slurm. See docs/fleet.md."""
 
 
-@fleet.command()
+TAKEN = ("lane", "questions", "sizes", "launches", "only", "budget", "device", "plans")
+
+
+FORMER = {"--executor": "`torch-history run` measures on this machine"}
+
+
+@fleet.command(cls=LikeRun, takes=TAKEN, former=FORMER)
 @click.argument("releases", nargs=-1, required=True)
-@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
-@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable.")
-@click.option("--rounds", "launches", default=3, show_default=True, help="Rounds that measure everything.")
-@click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
-@click.option("--budget", help="Time of each job, such as 45m; rounds go on for what is inconclusive.")
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1), help="Jobs that run at a time.")
-@click.option("--plan", "plans", is_flag=True, help="Say which jobs that would be and how long they take. Run nothing.")
-@click.option("--device", default="", help="cpu, cuda or recorder [default: a GPU if the node has one].")
-@click.option(
-    "--executor", type=click.Choice(["slurm", "local"]), default="slurm", help="A cluster, or processes here."
-)
-@click.option(
-    "--sbatch", "more", multiple=True, metavar="NAME[=VALUE]", help="Such as partition=cpu or exclusive. Repeatable."
-)
+@click.option("--sbatch", multiple=True, metavar="NAME[=VALUE]", help="Such as partition=cpu or exclusive. Repeatable.")
 @click.option("--scratch", default="", callback=folder_from_here, help="Folder on each node's disk for environments.")
 @click.option("--offline", is_flag=True, help="Nodes have no network: install every release here first.")
 @click.option("--detach", is_flag=True, help="Submit and return. The same command without it looks after the jobs.")
-def run(plans: bool, **asked: object) -> None:
+def run(nodes: int, sbatch: tuple[str, ...], scratch: str, offline: bool, detach: bool, **options: Any) -> None:
     """Measure RELEASES in jobs, look after them until all are done, and collect their results.
 
     A job is one session of neighbouring releases on one node. Press Ctrl+C to leave. Jobs continue, and the same command
@@ -60,9 +53,11 @@ def run(plans: bool, **asked: object) -> None:
 
     Exit code 3 means that a job is not done, because it failed three times or was cancelled.
     """
-    if plans:
-        _fleets().plan(**asked)
-    elif not _fleets().run(**asked):
+    fleets, asked = _fleets(), Asked(**options)
+    cluster = fleets.Cluster(nodes, sbatch, scratch, offline)
+    if asked.plans:
+        fleets.plan(asked, cluster)
+    elif not fleets.run(asked, cluster, detach):
         sys.exit(3)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,46 +12,63 @@ from contract.request import Request
 
 from ..measuring.fleet import head
 from ..measuring.fleet.attempts import OPEN
-from ..measuring.fleet.executors import Executor, Local, Slurm
 from ..measuring.fleet.order import FLEETS, ORDER, Order
 from ..measuring.fleet.planning import Work, all_questions, cut, rates
+from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments
-from ..store.collecting import locked
 from ..store.launches import read_launches
 from ..system.errors import UserError
+from ..system.locks import locked
 from . import suite as suites
-from .options import seconds_of
 from .output import console, harmless
 from .plan import machine_with_durations, sessions
+from .run import Asked
 
 
 def tell(words: str) -> None:
     click.echo(harmless(words))
 
 
-def plan(**asked: Any) -> None:
+@dataclass(frozen=True)
+class Cluster:
+    """Where a fleet runs: on so many `nodes` at a time, with options of `sbatch`, NAME=VALUE or NAME; `scratch` and
+    `offline` are those of Order."""
+
+    nodes: int
+    sbatch: tuple[str, ...] = ()
+    scratch: str = ""
+    offline: bool = False
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What sbatch is given by name; the value is empty of one that takes none."""
+        named = (option.lstrip("-").partition("=") for option in self.sbatch)
+        return {name: value for name, _, value in named}
+
+
+def plan(asked: Asked, cluster: Cluster) -> None:
     """Prints the jobs, and how long they take by the durations that are stored. Raises UserError where nothing can be
     measured."""
     found = suites.load()
-    order = _order(found, asked)
+    order = _order(found, asked, cluster)
     machine = machine_with_durations(found.results, describe(Request.of(os.environ))["machine"], tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]
     console().print(sessions(every, work, known, "job"))
-    turns, most = -(-len(every) // asked["nodes"]), max(work.seconds(known, tags) for tags in every) / 60
-    tell(f"With {asked['nodes']} nodes it takes {turns * most:.1f} minutes at most, besides installing.")
+    turns, most = -(-len(every) // cluster.nodes), max(work.seconds(known, tags) for tags in every) / 60
+    tell(f"With {cluster.nodes} nodes it takes {turns * most:.1f} minutes at most, besides installing.")
 
 
-def run(**asked: Any) -> bool:
-    """Runs a fleet until all its jobs are done or given up, and collects; returns whether all are done. Raises UserError
-    where it cannot be submitted, or another process looks after it."""
+def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
+    """Runs a fleet until all its jobs are done or given up, and collects; to `detach`, submits it. Returns whether all are
+    done. Raises UserError where it cannot be submitted, or another process looks after it."""
     found = suites.load()
-    order = _order(found, asked)
+    order = _order(found, asked, cluster)
     fleet = found.env.resolve() / FLEETS / order.name
-    executor = _executor(fleet, order, _options(asked))
+    slurm = Slurm(fleet, cluster.options)
     for folder in (fleet.parent, fleet):  # whoever may write there says what jobs do
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -64,8 +81,8 @@ def run(**asked: Any) -> bool:
         tell(f"Fleet {fleet.name}: {len(order.jobs)} jobs in {fleet}.")
         if order.offline:
             _install(found, order)
-        left = head.watch(fleet, executor, asked["nodes"], tell, asked["detach"])
-        if asked["detach"]:
+        left = head.watch(fleet, slurm, cluster.nodes, tell, detach)
+        if detach:
             return True
         _collect(found, fleet)
     if left:
@@ -76,7 +93,7 @@ def run(**asked: Any) -> bool:
 def status(name: str | None) -> None:
     """Prints how a fleet's jobs stand. Raises UserError where there is no fleet, or Slurm does not answer."""
     fleet = _known(suites.load(), name)
-    live = _executor(fleet, Order.load(fleet), {}).live()
+    live = Slurm(fleet, {}).live()
     tell(f"Fleet {fleet.name}")
     for number, job in enumerate(head.jobs_of(fleet)):
         tell(f"{head.sentence(fleet, number, live)} {job.lines} launches, {len(job.attempts)} starts.")
@@ -87,37 +104,32 @@ def cancel(name: str | None) -> None:
     process merges at the same time."""
     found = suites.load()
     fleet = _known(found, name)
-    head.cancel(fleet, _executor(fleet, Order.load(fleet), {}))
+    head.cancel(fleet, Slurm(fleet, {}))
     tell(f"Fleet {fleet.name} is cancelled.")
     _collect(found, fleet)
 
 
-def _order(found: suites.Suite, asked: dict[str, Any]) -> Order:
-    counts = asked["only"] == "counts" or asked.get("device") == "recorder"
-    releases = chosen(found.axis, asked["releases"], asked["lane"], tell, alone=counts)
-    jobs, anchor = cut([release.tag for release in releases], asked["nodes"], apart=counts)
+def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
+    if asked.device == "recorder":
+        asked = replace(asked, only="counts")
+    counts = asked.only == "counts"
+    releases = chosen(found.axis, asked.releases, asked.lane, tell, alone=counts)
+    jobs, anchor = cut([release.tag for release in releases], cluster.nodes, apart=counts)
     return Order(
         root=str(found.root.resolve()),
         env=str(found.env.resolve()),
-        lane=asked["lane"],
+        lane=asked.lane,
         jobs=tuple(jobs),
         anchor=anchor,
-        questions=tuple(asked["questions"]),
-        sizes=tuple(asked["sizes"]),
-        launches=1 if counts else asked["launches"],
-        only="counts" if counts else asked["only"] or "",
-        budget=seconds_of(asked["budget"]) if asked["budget"] else 0.0,
-        device=asked.get("device", ""),
-        scratch=asked.get("scratch", ""),
-        offline=asked.get("offline", False),
-        executor=asked.get("executor", ""),
+        questions=asked.questions,
+        sizes=asked.sizes,
+        launches=1 if counts else asked.rounds,
+        only=asked.only,
+        budget=asked.budget or 0.0,
+        device=asked.device,
+        scratch=cluster.scratch,
+        offline=cluster.offline,
     )
-
-
-def _options(asked: dict[str, Any]) -> dict[str, str]:
-    """What sbatch is given by name; the value is empty of one that takes none."""
-    named = (option.lstrip("-").partition("=") for option in asked["more"])
-    return {name: value for name, _, value in named}
 
 
 def _install(found: suites.Suite, order: Order) -> None:
@@ -142,10 +154,6 @@ def _known(found: suites.Suite, name: str | None) -> Path:
         there = ", ".join(path.parent.name for path in known) or "none yet; `torch-history fleet run` starts one"
         raise UserError(f"There is no such fleet here. There are: {there}.")
     return named[-1]
-
-
-def _executor(fleet: Path, order: Order, options: dict[str, str]) -> Executor:
-    return Slurm(fleet, options) if order.executor == "slurm" else Local(fleet)
 
 
 def _collect(found: suites.Suite, fleet: Path) -> None:

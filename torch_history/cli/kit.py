@@ -6,14 +6,16 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ..system.errors import UserError
 from . import suite as suites
 from .certify import ask
-from .options import WithFormer, from_here, seconds_of
+from .options import WithFormer, duration, python_option
 from .output import console, plain
+from .run import Asked, LikeRun
 
 FOLDER = click.Path(path_type=Path, resolve_path=True)
 
@@ -37,67 +39,44 @@ def kit() -> None:
     """Measure on a machine that reaches no network. See docs/gpu.md."""
 
 
-@kit.command()
+TAKEN = ("device", "questions", "variants", "sizes", "launches", "only", "carried")
+
+
+@kit.command(cls=LikeRun, takes=TAKEN)
 @click.argument("folder", type=FOLDER)
-@click.option(
-    "--python",
-    "interpreter",
-    callback=from_here,
-    help="Interpreter whose torch sees the GPU [default: the one that runs].",
-)
-@click.option("--within", default="9m", show_default=True, help="Time for everything.")
-@click.option("--device", default="", help="cpu or cuda [default: a GPU if there is one].")
-@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@click.option("--variant", "variants", multiple=True, help="Measure only this variant. Repeatable.")
-@click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Rounds that measure everything. [default: 3]")
-@click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
+@click.option("--within", default="9m", show_default=True, callback=duration, help="Time for everything.")
+@python_option("Interpreter whose torch sees the GPU.", "the one that runs")
 @click.option("--ask/--no-ask", "asks", default=True, help="Whether the card is asked for a certificate first.")
-@click.option("--carried", type=FOLDER, help="Measure the releases that `unpack` put into this folder.")
 def here(
-    folder: Path,
-    interpreter: str | None,
-    within: str,
-    device: str,
-    questions: tuple[str, ...],
-    variants: tuple[str, ...],
-    sizes: tuple[str, ...],
-    rounds: int | None,
-    only: str | None,
-    asks: bool,
-    carried: Path | None,
+    folder: Path, within: float, asks: bool, interpreter: str | None, carried: Path | None, **options: Any
 ) -> None:
     """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
 
     What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
     """
-    from ..kit import archive
+    from ..measuring.kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
-    from .running import Asked, measure
+    from .running import measure
 
     archive.mark(folder)
-    if seconds_of(within) < LEAST:
-        raise UserError(f"In {within} nothing can be measured. Give at least a minute: --within 1m.")
-    ends, began = time.monotonic() + seconds_of(within), time.time()
+    if within < LEAST:
+        raise UserError(f"In {within:.0f} seconds nothing can be measured. Give at least a minute: --within 1m.")
+    ends, began = time.monotonic() + within, time.time()
     out, found = console(), suites.load()
-    if not device and decided(asked_of_surroundings()).device != "cuda":
+    if not options["device"] and decided(asked_of_surroundings()).device != "cuda":
         raise UserError("nvidia-smi shows no GPU here. To measure the processor instead, say --device cpu.")
     answers = folder / archive.ANSWERS
     interpreter = interpreter or sys.executable
     try:
         if asks:
             try:
-                ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+                ask(answers, interpreter, min(MOST_ASKING, ASKING * within), out)
             except UserError as refused:
                 out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
-        left = ends - time.monotonic() - LEAVES
-        asked = Asked(
-            questions=questions, sizes=sizes, variants=variants, launches=rounds, only=only or "", device=device,
-            interpreter=None if carried else interpreter, carried=carried, within=f"{max(left, 1):.0f}s",
-            tells=find_spec("scipy") is not None,  # without it nothing can be compared here
-        )  # fmt: skip
-        ran = measure(asked)
+        left = max(1.0, ends - time.monotonic() - LEAVES)
+        tells = find_spec("scipy") is not None  # without it nothing can be compared here
+        ran = measure(Asked.of(not carried, interpreter, carried=carried, within=left, tells=tells, **options))
     finally:
         if path := archive.pack(folder, found.results.resolve(), answers, began):
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))
@@ -112,7 +91,7 @@ def file_(path: Path) -> None:
 
     Nothing is filed where anything in it is wrong. Its results get the folder of the machine that was measured.
     """
-    from ..kit import archive
+    from ..measuring.kit import archive
 
     found, out = suites.load(), console()
     filed = archive.file(path, found.results, found.env, found.axis, lambda words: out.print(plain(words)))
@@ -127,15 +106,13 @@ def file_(path: Path) -> None:
 @kit.command()
 @click.argument("packed", metavar="PARTS", type=FOLDER)
 @click.argument("folder", type=FOLDER)
-@click.option(
-    "--python", "interpreter", callback=from_here, help="Interpreter that has torch [default: the one that runs]."
-)
+@python_option("Interpreter that has torch.", "the one that runs")
 def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
     """Unpack the PARTS of a carried release, and make its environment in FOLDER.
 
     The torch that is installed gets one beside it, so that both are compared.
     """
-    from ..kit import carried
+    from ..measuring.kit import carried
 
     began, out = time.monotonic(), console()
     tags = carried.unpack(packed, folder, interpreter or sys.executable)

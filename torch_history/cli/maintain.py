@@ -20,8 +20,8 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
 
     The command says how much disk space that freed. Results are kept.
     """
-    from ..measuring.locks import alone
     from ..releases import environments
+    from ..system.locks import alone
 
     suite = suites.load()
     kept = {suite.axis.find(name).tag for name in keep}
@@ -40,7 +40,7 @@ def check(results: Path | None) -> None:
     RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well, and
     launches that exclusions.jsonl lists as taken out.
     """
-    from ..kit import check as checks
+    from ..measuring.kit import check as checks
 
     results = results and results.resolve()
     suite = suites.load()

@@ -33,6 +33,23 @@ class WithFormer(click.Group):
         return super().get_command(context, name)
 
 
+class Command(click.Command):
+    """A command that says of an option which is gone what took its place."""
+
+    def __init__(self, *arguments: Any, former: Mapping[str, str] | None = None, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.former = former or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in self.former:
+                raise
+            why = self.former[error.option_name]
+            raise click.UsageError(f"There is no option {error.option_name} any more: {why}.", ctx) from error
+
+
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
     """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
@@ -44,9 +61,9 @@ def from_here(_context: click.Context, _option: click.Parameter, value: str | No
     return os.path.abspath(value) if value and os.sep in value else value
 
 
-def python_option(about: str) -> Callable[[Any], Any]:
-    """The option --python of a command that asks an interpreter's own torch."""
-    return click.option("--python", "interpreter", default="python3", show_default=True, callback=from_here, help=about)
+def python_option(about: str, default: str = "python3") -> Callable[[Any], Any]:
+    """The option --python of a command that asks an interpreter's own torch; None where it is not given."""
+    return click.option("--python", "interpreter", callback=from_here, help=f"{about} [default: {default}]")
 
 
 def folder_from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:

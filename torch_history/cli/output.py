@@ -65,12 +65,3 @@ def plain(text: str) -> str:
 def harmless(text: str) -> str:
     """`text` with characters that a terminal would obey, such as an escape, written out."""
     return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
-
-
-def listed(value: object) -> str:
-    """A fact about an environment in words."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items()) or "none"
-    return "unknown" if value is None else str(value)

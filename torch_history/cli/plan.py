@@ -29,7 +29,7 @@ def sessions(every: Sequence[Sequence[str]], work: Work, known: Rates, what: str
     said = (
         f"About {max(1, round(sum(minutes)))} min in all, at most {gigabytes:.0f} GB to install. Nothing was measured."
     )
-    if unknown := [question for question in work.questions if question not in known.questions]:
+    if unknown := [question for question in work.questions if not any(question == of for of, _ in known)]:
         said += f" No duration of {', '.join(unknown)} is stored, so that of these is a guess."
     table = Table(box=None, caption=said, caption_justify="left")
     for title in (what, "minutes", "releases"):

@@ -1,4 +1,4 @@
-"""Commands that read results/ and say what is in it: `publish`, `facts`, `compare`, `regressions`."""
+"""Commands that read results/ and say what is in it: `publish`, `compare`, `regressions`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gc
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +19,11 @@ from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, site_address
-from .output import bold, console, listed, machine_of, plain, show
+from .output import bold, console, machine_of, plain, show
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
-    from ..releases.wheels import Wheel
 
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
@@ -164,8 +163,7 @@ def _list_own() -> None:
     from ..analysis.not_run import not_run
     from ..analysis.series import history
     from ..store.launches import read_launches
-    from ..store.own import measured, only_skipped
-    from ..store.skipped import reasons
+    from ..store.own import measured, only_skipped, reasons
 
     lines = []
     for each in measured(cache()):
@@ -289,7 +287,7 @@ def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
 
 def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
     """Why releases were skipped for the file whose `results` these are, in sentences."""
-    from ..store.skipped import reasons
+    from ..store.own import reasons
 
     why = reasons(results.parent, environment)
     return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
@@ -308,73 +306,4 @@ def _show_packages(workload: Path, results: Path, machine: str, environment: str
         click.echo(words)
 
 
-@click.command()
-@click.argument("old")
-@click.argument("new", required=False)
-@_on_machine
-@_in_lane
-def facts(old: str, new: str | None, machine: str | None, environment: str) -> None:
-    """Show what a release brings, or how two of them differ.
-
-    It is what their wheels say, and the environments in which they were measured. Nothing is downloaded or installed.
-    The site compares any two wheels, library by library.
-    """
-    from ..analysis.compare import CannotCompare
-    from ..releases import wheels
-    from ..store.launches import machines_in
-
-    suite = suites.load()
-    tags = [suite.axis.find(name).tag for name in (old, new) if name]
-    known = wheels.load(suite.list.with_name(wheels.FILE))
-    if all(tag in known for tag in tags):
-        _tell_wheels({tag: known[tag] for tag in tags})
-    else:
-        click.echo(
-            "The wheels are not read yet. `python -m tools.wheel_files`, in a clone, reads those that are installed."
-        )
-    if machine or machines_in(suite.results):
-        try:
-            machine = machine or machine_of(suite.results, None, tags, environment)
-            _tell_environments(suite.results, machine, environment, tags)
-        except CannotCompare as error:
-            click.echo(f"\n{error}")
-
-
-def _tell_environments(results: Path, machine: str, environment: str, tags: Sequence[str]) -> None:
-    """Prints the environment of one release, or what differs in those of two."""
-    from ..store.launches import packages_moved, read_environment
-
-    found = [read_environment(results, machine, tag, environment) for tag in tags]
-    for tag in [tag for tag, of in zip(tags, found, strict=True) if not of]:
-        click.echo(f"\n{tag} was not measured in {environment} on {machine}: `torch-history run {tag}` does that.")
-    if not all(found):
-        return
-    out, before, now = console(), found[0], found[-1]
-    out.print(plain(f"\nMeasured in {environment} on {machine}:"), highlight=False)
-    for name in dict.fromkeys([*before, *now]):
-        words = [plain(listed(of.get(name))) for of in found]
-        if len(tags) == 1 or (name not in ("packages", "installed") and words[0] != words[-1]):
-            out.print(f"{name:<15} {' -> '.join(words)}", highlight=False)
-    for name, one, other in packages_moved(before, now):
-        out.print(f"  {name:<30} {one} -> {other}", highlight=False)
-
-
-def _tell_wheels(known: Mapping[str, Wheel]) -> None:
-    """Prints what the wheel of one release says, or where those of two differ."""
-    from ..releases import wheels
-
-    pythons = " and ".join(dict.fromkeys(wheel.python for wheel in known.values()))
-    click.echo(f"{' -> '.join(known)}, from the wheels for Python {pythons}.")
-    rows: list[tuple[str, ...]] = [("", *known)]
-    if len(known) == 1:
-        (wheel,) = known.values()
-        rows += [*wheels.told(wheel).items(), (wheels.ARCHITECTURES, " ".join(wheel.architectures))]
-    else:
-        click.echo("GPU architectures are those that only one of the two has.\n")
-        rows += wheels.differences(*known.values())
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    for row in rows:
-        click.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0), strict=False)).rstrip())
-
-
-COMMANDS = (publish, facts, compare_stored, regressions)
+COMMANDS = (publish, compare_stored, regressions)

@@ -3,31 +3,71 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from .explain import explain_option
-from .options import Renamed, python_option
+from .options import Command, Renamed, duration, python_option
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
 LEAST_LAUNCHES = 1
 """Of a run with a budget: the turns of one round tell the noise, and what is left goes to what can be decided in it."""
 
-ROUNDS = click.option(
-    "--rounds",
-    "--launches",
-    "launches",
-    cls=Renamed,
-    type=click.IntRange(min=1),
-    help=f"Rounds that measure everything. Each round starts new processes. [default: {DEFAULT_LAUNCHES}, with a "
-    f"budget {LEAST_LAUNCHES}, of counts 1]",
-)
+GPU_WITHIN = 540.0
+"""Seconds of a run of the whole suite on a GPU that names no limit: such a machine is often lent for ten minutes."""
 
 
-@click.command()
+@dataclass(frozen=True)
+class Asked:
+    """The options of `run`, and of the commands that measure as it does. `budget` and `within` are seconds, `releases` names
+    and ranges; `interpreter`: the one whose torch is measured as installed, None for releases; `carried` the folder of
+    carried ones. `tells`: whether it is said what changed; `plans`: whether it is only said what would be measured;
+    `itself`: whether a calibration plants nothing."""
+
+    releases: tuple[str, ...] = ()
+    lane: str = DEFAULT_LANE
+    workload: Path | None = None
+    questions: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    launches: int | None = None
+    only: str = ""
+    budget: float | None = None
+    within: float | None = None
+    again: bool = False
+    removes: bool = False
+    interpreter: str | None = None
+    recorded_as: str | None = None
+    carried: Path | None = None
+    device: str = ""
+    card: str = ""
+    tells: bool = True
+    plans: bool = False
+    itself: bool = False
+
+    @classmethod
+    def of(cls, installed: bool, interpreter: str | None, **options: Any) -> Asked:
+        """The interpreter counts where --installed was given."""
+        return cls(interpreter=(interpreter or "python3") if installed else None, **options)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that measure everything."""
+        if self.launches or self.only == "counts":
+            return self.launches or 1
+        return LEAST_LAUNCHES if self.budget else DEFAULT_LAUNCHES
+
+    def seconds_within(self, device: str) -> float | None:
+        """The seconds in which everything ends, None where nothing limits them."""
+        chooses = self.questions or self.variants or self.sizes or self.budget or self.workload or self.only
+        return self.within or (GPU_WITHIN if device == "cuda" and not chooses else None)
+
+
+@click.command(cls=Command, former={"--explain": "`torch-history explain OLD NEW` afterwards, which the run offers"})
 @click.argument("releases", nargs=-1)
 @click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
@@ -47,21 +87,32 @@ ROUNDS = click.option(
     "[default: small on a CPU, paper on a GPU]",
 )
 @click.option("--variant", "variants", multiple=True, help="Measure only this variant. Repeatable.")
-@ROUNDS
 @click.option(
-    "--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts. Counts need one round."
+    "--rounds",
+    "--launches",
+    "launches",
+    cls=Renamed,
+    type=click.IntRange(min=1),
+    help=f"Rounds that measure everything. Each round starts new processes. [default: {DEFAULT_LAUNCHES}, with a "
+    f"budget {LEAST_LAUNCHES}, of counts 1]",
+)
+@click.option(
+    "--only",
+    type=click.Choice(["times", "counts"]),
+    callback=lambda _context, _option, value: value or "",
+    help="Measure only times or only counts. Counts need one round.",
 )
 @click.option(
     "--budget",
-    type=str,
+    callback=duration,
     help="Time to spend, such as 6m or 2h. What is left after the first rounds goes to inconclusive comparisons.",
 )
 @click.option(
     "--within",
+    callback=duration,
     help="Time for everything, such as 8m. Cases that a claim rests on come first. What was measured until then is stored. "
     "[default: 9m for the whole suite on a GPU]",
 )
-@explain_option("the times that rose", "RELEASES")
 @click.option(
     "--plan", "plans", is_flag=True, help="Say which sessions it would have and what they take. Measure nothing."
 )
@@ -79,14 +130,7 @@ ROUNDS = click.option(
 @click.option(
     "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
 )
-def run(
-    releases: tuple[str, ...],
-    ranges: tuple[str, ...],
-    only: str | None,
-    installed: bool,
-    interpreter: str,
-    **options: Any,
-) -> None:
+def run(releases: tuple[str, ...], ranges: tuple[str, ...], **options: Any) -> None:
     """Measure RELEASES, and say what changed from each to the next.
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
@@ -100,34 +144,39 @@ def run(
     """
     from . import running
 
-    own = interpreter if installed else None
-    if not running.measure(running.Asked(releases=releases + ranges, only=only or "", interpreter=own, **options)):
+    if not running.measure(Asked.of(releases=releases + ranges, **options)):
         sys.exit(4)
 
 
-@click.command()
+class LikeRun(Command):
+    """A command that measures as `run` does, and takes some of its options, by the names of their values."""
+
+    def __init__(self, *arguments: Any, takes: Iterable[str], **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.taken = [option for option in run.params if option.name in takes]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        *own, help_ = super().get_params(ctx)
+        return [*own, *self.taken, help_]
+
+
+CALIBRATING = ("lane", "device", "questions", "launches", "budget", "within", "again", "installed", "interpreter")
+
+
+@click.command(cls=LikeRun, takes=CALIBRATING)
 @click.argument("release", required=False)
-@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
-@click.option("--device", default="", help="cpu or cuda [default: a GPU if there is one].")
-@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@ROUNDS
-@click.option("--budget", default="60m", show_default=True, help="Time to spend on times, as in `run`.")
-@click.option("--within", help="Time for everything, as in `run`; instead of --budget.")
-@click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option("--itself", is_flag=True, help="Compare the release with itself only, and plant nothing.")
-@click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
-@python_option("Interpreter for --installed.")
-def calibrate(release: str | None, installed: bool, interpreter: str, **options: Any) -> None:
+def calibrate(release: str | None, **options: Any) -> None:
     """Measure how often verdicts are right on this machine.
 
     RELEASE is compared with itself, and with itself plus planted changes. The default is the newest release of the lane.
+    Without --budget and --within it takes an hour.
 
     Exit code 3 means that an aim of docs/generated/calibration.md is missed.
     """
     from . import running
 
-    own = interpreter if installed else None
-    if not running.calibrated(running.Asked(recorded_as=release, interpreter=own, **options)):
+    if not running.calibrated(Asked.of(recorded_as=release, **options)):
         sys.exit(3)
 
 

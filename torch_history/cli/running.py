@@ -29,7 +29,6 @@ from ..measuring.budget import effort, left_words
 from ..measuring.choice import SCALES
 from ..measuring.conditions import business
 from ..measuring.fleet.planning import Work, all_questions, rates
-from ..measuring.locks import alone
 from ..measuring.machine_records import use
 from ..measuring.plan import SHARED, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
 from ..measuring.progress import minutes
@@ -41,81 +40,36 @@ from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment, prune
 from ..site import calibration as reports
 from ..store.launches import Launch, packages_words, read_environment, read_launches, read_on_axis
-from ..store.skipped import remember
+from ..store.own import remember
 from ..store.sources import own_versions
 from ..system.errors import SessionError, UserError
+from ..system.locks import alone
 from ..system.scratch import temporary_files
 from . import plan as plans
 from . import suite as suites
-from .explain import MINUTES, seconds_to_explain
-from .options import seconds_of
+from .explain import MINUTES
 from .output import console, plain
-from .run import DEFAULT_LAUNCHES, LEAST_LAUNCHES
+from .run import Asked
 from .suite import DEFAULT_LANE, Suite
 
 MOST_OFFERED = 3
 """Times that the offer to explain names; one takes minutes, and the line is to be read."""
 
-GPU_WITHIN = "9m"
-"""The limit of a run of the whole suite on a GPU that names none: such a machine is often lent for ten minutes."""
+
+CALIBRATING = 3600.0
+"""Seconds of a calibration that names no limit."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of `run` and `calibrate`. `interpreter`: the one whose torch is measured as installed, None for releases;
-    `carried` the folder of carried ones. `tells`: whether it is said what changed; `plans`: whether it is only said what
-    would be measured; `itself`: whether a calibration plants nothing."""
-
-    releases: tuple[str, ...] = ()
-    lane: str = DEFAULT_LANE
-    workload: Path | None = None
-    questions: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    launches: int | None = None
-    only: str = ""
-    budget: str | None = None
-    within: str | None = None
-    again: bool = False
-    removes: bool = False
-    interpreter: str | None = None
-    recorded_as: str | None = None
-    carried: Path | None = None
-    device: str = ""
-    card: str = ""
-    explains: str | None = None
-    tells: bool = True
-    plans: bool = False
-    itself: bool = False
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that measure everything."""
-        if self.launches or self.only == "counts":
-            return self.launches or 1
-        return LEAST_LAUNCHES if self.budget else DEFAULT_LAUNCHES
-
-    def request(self, own: OwnWorkload | None) -> Request:
-        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
-        request = machine.asked()
-        request = replace(
-            request,
-            device=self.device or request.device,
-            card=self.card or request.card,
-            workload=str(own.path) if own else "",
-            text=str(own.text) if own else "",
-            threads=own.threads or request.threads if own else request.threads,
-        )
-        if self.card and request.device != "recorder":
-            raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
-        return machine.decided(request)
-
-    def seconds_within(self, device: str) -> float | None:
-        """The seconds in which everything ends, None where nothing limits them."""
-        if self.within:
-            return seconds_of(self.within)
-        chooses = self.questions or self.variants or self.sizes or self.budget or self.workload or self.only
-        return seconds_of(GPU_WITHIN) if device == "cuda" and not chooses else None
+def _request(asked: Asked, own: OwnWorkload | None) -> Request:
+    """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+    request = machine.asked()
+    request = replace(request, device=asked.device or request.device, card=asked.card or request.card)
+    if own:
+        threads = own.threads or request.threads
+        request = replace(request, workload=str(own.path), text=str(own.text), threads=threads)
+    if asked.card and request.device != "recorder":
+        raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
+    return machine.decided(request)
 
 
 @dataclass
@@ -132,7 +86,6 @@ class Run:
     def __post_init__(self) -> None:
         self.results = Path(self.conf.results_dir)
         self.environment = self._environment()
-        self.told: list[Comparison] = []
         self.ran = False
 
     def _environment(self) -> Any:
@@ -151,14 +104,13 @@ class Run:
 
     def _carried(self, folder: Path) -> Any:
         """Raises SessionError where what is asked for needs more than what was carried."""
-        from ..kit.carried import CarriedEnvironment
+        from ..measuring.kit.carried import CarriedEnvironment
 
         asked = self.asked
-        others = asked.workload or asked.interpreter or asked.removes or asked.explains is not None
-        if others or self.request.device == "recorder":
+        if asked.workload or asked.interpreter or asked.removes or self.request.device == "recorder":
             raise SessionError(
                 "--carried measures the suite on releases that hold no more than it needs. Leave out --workload, "
-                "--installed, --prune, --explain and --device recorder."
+                "--installed, --prune and --device recorder."
             )
         return CarriedEnvironment(self.conf, folder)
 
@@ -199,8 +151,7 @@ class Run:
         named = plans.machine_with_durations(self.results, here, lambda words: self.out.print(words, highlight=False))
         stored = read_launches(self.results, named, self.environment.name, asked.questions) if named else ()
         questions = asked.questions or (("own",) if asked.workload else all_questions(self.suite.root))
-        budget = seconds_of(asked.budget) / len(groups) if asked.budget else 0.0
-        work = Work(questions, asked.only, asked.rounds, budget)
+        work = Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups))
         every = [[release.tag for release in anchored(group, anchor)] for group in groups]
         self.out.print(plans.sessions(every, work, rates(stored), "session"))
 
@@ -211,9 +162,9 @@ class Run:
             return
         words = f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive."
         if asked.budget:
-            cost = f"The {minutes(seconds_of(asked.budget))} go to the times that they can decide, and the others wait."
+            cost = f"The {minutes(asked.budget)} go to the times that they can decide, and the others wait."
         elif asked.within:
-            cost = f"All of it ends after {minutes(seconds_of(asked.within))}."
+            cost = f"All of it ends after {minutes(asked.within)}."
         else:
             cost = "It may take several times as long: --budget 20m bounds all of it."
         self.out.print(f"{words}\n{cost} Ctrl+C prints what is known.", highlight=False)
@@ -222,12 +173,12 @@ class Run:
         """Measures each group of neighbours in a session, with the `anchor`, and says of each pair what changed after the
         last session that has it; returns the last session."""
         asked, over = self.asked, self.asked.seconds_within(self.request.device)
-        began, budget = time.monotonic(), seconds_of(asked.budget) if asked.budget else None
+        began, budget = time.monotonic(), asked.budget
         for number, group in enumerate(groups):
             later = anchored(groups[number + 1], anchor) if group is not groups[-1] else ()
             measured, passed = anchored(group, anchor), time.monotonic() - began
             plan = replace(
-                self._plan_of(measured, measured[0].tag if len(measured) > len(group) else ""),
+                self.plan_of(measured, measured[0].tag if len(measured) > len(group) else ""),
                 budget=(budget - passed) / (len(groups) - number) if budget is not None else None,
                 within=max(1.0, over - passed) if over else None,
             )
@@ -243,7 +194,8 @@ class Run:
                 prune(self.environment.root, done.__contains__, asked.lane)
         return session
 
-    def _plan_of(self, releases: Sequence[Release], anchor: str) -> Plan:
+    def plan_of(self, releases: Sequence[Release], anchor: str) -> Plan:
+        """What is asked for, of these releases, without a limit of time."""
         asked, own = self.asked, self.own
         usual = SCALES if own else ("paper",) if self.request.device == "cuda" else ("small",)
         return Plan(
@@ -283,55 +235,28 @@ class Run:
         launches = session.launches()
         measured = {launch.release for launch in launches}
         known = [pair for pair in pairs if measured.issuperset(pair)]
-        self.told += [self._tell_pair(session, launches, pair) for pair in known]
+        for pair in known:
+            self._tell_pair(session, launches, pair)
         if len(known) < len(pairs):
             click.echo("Of some releases nothing was measured yet. The same command continues.")
 
-    def _tell_pair(self, session: Session, launches: Sequence[Launch], pair: tuple[str, str]) -> Comparison:
+    def _tell_pair(self, session: Session, launches: Sequence[Launch], pair: tuple[str, str]) -> None:
         """Says what changed between two releases of a session."""
         asked, own = self.asked, self.own
         stored = self.results, session.machine.machine, session.plan.environment
         measured = {launch.benchmark.partition(".")[0] for launch in launches}
         questions = tuple(question for question in asked.questions if question in measured) or asked.questions
-        found = self._compared(*stored, pair, (own.question,) if own else questions)
+        # What an own file was before it was mended is of no interest, not even where that is all that has a count.
+        versions = own_versions(own.question, own.text) if own else None
+        found = comparing.find(*stored, *pair, (own.question,) if own else questions, versions=versions)
+        found = replace(found, file=str(asked.workload)) if own else found
         console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
         click.echo(comparing.text(found, everything=own is not None))
         if own and own.requirements:
             before, now = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
             click.echo(packages_words(before, now, own.packages))
-        if self.request.device == "cpu" and not asked.explains and (hint := explainable(found, asked)):
+        if self.request.device == "cpu" and (hint := explainable(found, asked)):
             click.echo(hint)
-        return found
-
-    def _compared(
-        self, results: Path, name: str, environment: str, pair: tuple[str, str], questions: Sequence[str]
-    ) -> Comparison:
-        # What an own file was before it was mended is of no interest, not even where that is all that has a count.
-        versions = own_versions(self.own.question, self.own.text) if self.own else None
-        found = comparing.find(results, name, environment, *pair, questions, versions=versions)
-        return replace(found, file=str(self.asked.workload)) if self.own else found
-
-    def explain(self, seconds: float) -> None:
-        """Explains the times that rose, newest pair first, the largest rise of a pair first, says what is left, and once
-        more what changed, now with what was found."""
-        from .explaining import explain_told
-
-        asked, out = self.asked, self.out
-        rises = [(found.old, found.new, change.series) for found in reversed(self.told) for change in rose(found)]
-        if not rises:
-            out.print("No time rose, so nothing is to be explained.")
-            return
-        what = "1 time" if len(rises) == 1 else f"{len(rises)} times"
-        out.print(f"\n{what} rose. Explaining takes about {MINUTES} minutes each, at most {seconds / 60:.0f} in all.")
-        left = explain_told(rises, self.suite, asked.lane, asked.workload, seconds, out, click.echo)
-        if left:
-            out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
-        for found in filter(rose, self.told):
-            questions = sorted({change.series.question for change in found.changes})
-            pair = found.old, found.new
-            again = self._compared(self.results, found.machine, found.environment, pair, questions)
-            click.echo(f"\n{found.old} -> {found.new}, explained")
-            click.echo(comparing.text(again, everything=self.own is not None))
 
 
 def measure(asked: Asked) -> bool:
@@ -341,7 +266,7 @@ def measure(asked: Asked) -> bool:
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
-    request = asked.request(own)
+    request = _request(asked, own)
     use(machine.describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
@@ -369,20 +294,11 @@ def measure(asked: Asked) -> bool:
     out.print(f"Results are in {plain(str(Path(run.results, session.machine.machine)))}.")
     if not run.ran:
         out.print("Nothing ran. No case gave a number on any of these releases.")
-    if asked.explains is not None:
-        run.explain(seconds_to_explain(asked.explains, "RELEASES"))
     return run.ran
 
 
 def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
     """The options as this device can answer them. Raises SessionError where it cannot."""
-    if asked.explains is not None:
-        if request.device != "cpu" or asked.interpreter is not None or asked.only == "counts" or asked.removes:
-            raise SessionError(
-                "--explain looks for the cause of times on a CPU, in releases that stay installed. Leave out --explain, or "
-                "--installed, --prune, --only counts and every --device but cpu."
-            )
-        seconds_to_explain(asked.explains, "RELEASES")
     if request.device != "recorder":
         return asked
     if own and own.requirements:
@@ -452,27 +368,19 @@ def explainable(found: Comparison, asked: Asked) -> str:
 
 def calibrated(asked: Asked) -> bool:
     """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
-    found = suites.load()
-    conf, axis, out, request = found.config(), found.axis, console(), asked.request(None)
+    found, out, request = suites.load(), console(), _request(asked, None)
+    conf, axis = found.config(), found.axis
+    asked = replace(asked, budget=None if asked.within else asked.budget or CALIBRATING)
     use(machine.describe(request))
-    environment = Run(asked, found, None, request, conf, out).environment
+    run = Run(asked, found, None, request, conf, out)
     if asked.interpreter is None:
         newest = measurable(list(axis.releases), asked.lane)[0][-1]
         release = axis.find(asked.recorded_as) if asked.recorded_as else newest
     else:
-        release = environment.release(axis, asked.recorded_as)
-    within = seconds_of(asked.within) if asked.within else None
-    plan = Plan(
-        releases=(),
-        environment=environment.name,
-        questions="|".join(asked.questions) or r"\w+",
-        sizes=("paper",) if request.device == "cuda" else ("small",),
-        launches=asked.launches or (DEFAULT_LAUNCHES if within else LEAST_LAUNCHES),
-        budget=seconds_of(asked.budget) if asked.budget and not within else None,
-        within=within,
-    )
+        release = run.environment.release(axis, asked.recorded_as)
+    plan = replace(run.plan_of((), ""), budget=asked.budget, within=asked.within)
     with temporary_files(), alone(Path(conf.env_dir)):
-        path = calibrate.measure(conf, axis, release, environment, plan, asked.again, out, request, asked.itself)
+        path = calibrate.measure(conf, axis, release, run.environment, plan, asked.again, out, request, asked.itself)
         calibration = calibrations.read(path)
         click.echo(reports.text(calibration))
         out.print(f"The measurements are in {plain(str(path))}.")

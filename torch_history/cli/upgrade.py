@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from .explain import explain_option, seconds_to_explain
-from .options import duration, gigabytes
+from ..system.errors import UserError
+from .explain import MINUTES
+from .options import duration, gigabytes, seconds_of
 from .suite import DEFAULT_LANE
 
 FAILED = 3
@@ -19,6 +20,20 @@ FAILED = 3
 NOTHING_RAN = 4
 
 INSTALLED = "installed"
+
+EXPLAIN_BUDGET = "30m"
+"""For --explain without a time: three explanations at least."""
+
+
+def seconds_to_explain(budget: str) -> float:
+    """The seconds of an --explain. Raises UserError for what is no time, as where it took the WORKLOAD for one."""
+    try:
+        seconds = seconds_of(budget)
+    except UserError as error:
+        raise UserError(f"--explain: {error} Write WORKLOAD before --explain.") from error
+    if seconds < 60 * MINUTES:
+        raise UserError(f"--explain {budget} is too short. One time takes about {MINUTES} minutes.")
+    return seconds
 
 
 @click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, 4 nothing ran.")
@@ -29,7 +44,15 @@ INSTALLED = "installed"
 @click.option(
     "--budget", callback=duration, help="Time to measure in, such as 10m. Installing takes none of it. [default: 5m]"
 )
-@explain_option("what became slower or uses more memory", "WORKLOAD")
+@click.option(
+    "--explain",
+    "explains",
+    is_flag=False,
+    flag_value=EXPLAIN_BUDGET,
+    metavar="[BUDGET]",
+    help="Then explain what became slower or uses more memory, for so long. Write it after WORKLOAD. "
+    f"[default BUDGET: {EXPLAIN_BUDGET}]",
+)
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
 @click.option(
@@ -62,7 +85,7 @@ def upgrade(
         file=str(workload),
         own=upgrading.OwnWorkload.of(workload),
         old=upgrading.installed_version(os.environ) if old == INSTALLED else old,
-        explaining=seconds_to_explain(explains, "WORKLOAD") if explains is not None else 0.0,
+        explaining=seconds_to_explain(explains) if explains is not None else 0.0,
         **options,
     )
     found = upgrading.upgraded(

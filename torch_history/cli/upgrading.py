@@ -8,26 +8,25 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from ..measuring.conditions import business
-from ..measuring.locks import alone
 from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
 from ..measuring.machine_records import use
 from ..measuring.plan import measurable
 from ..measuring.progress import minutes
 from ..measuring.subjects import OwnWorkload as OwnWorkload
+from ..measuring.upgrading.installed import installed_version as installed_version
+from ..measuring.upgrading.room import Room, adding, forecast, gigabytes_added
+from ..measuring.upgrading.sessions import Sessions
+from ..measuring.upgrading.upgrade import Answer, Upgrade
+from ..measuring.upgrading.words import FORMS as FORMS
 from ..releases import environments
 from ..releases.added import AddingError
 from ..releases.axis import Axis, Release
 from ..store.launches import packages_moved
-from ..store.skipped import remember
+from ..store.own import remember
 from ..system.errors import UserError
+from ..system.locks import alone
 from ..system.scratch import temporary_files
-from ..upgrading.expectation import adding, forecast, gigabytes_added
-from ..upgrading.installed import installed_version as installed_version
-from ..upgrading.room import Room
-from ..upgrading.sessions import Sessions
-from ..upgrading.upgrade import Answer, Upgrade
-from ..upgrading.words import FORMS as FORMS
 from . import suite as suites
 from .explaining import explain_told, minutes_of
 from .output import plain

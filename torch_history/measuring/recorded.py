@@ -21,7 +21,7 @@ class RecorderEnvironment(ReleaseEnvironment):
 
     def __init__(self, conf: Any, python: str, card: str) -> None:
         super().__init__(conf, python, {}, {})
-        self._root = self._root / FOLDER
+        self.root = self.root / FOLDER
         self._card = card
         self._built: dict[str, Built] = {}
 

@@ -82,7 +82,8 @@ class ReleaseEnvironment(Virtualenv):
     needed: tuple[str, ...] = ()
     """Packages that a user's own file needs besides; they lie in a folder of their own."""
 
-    _added: Path | None = None
+    added: Path | None = None
+    """What puts these on a process's path, for the release that is selected; None where nothing does."""
 
     tool_name = "release"
 
@@ -93,12 +94,8 @@ class ReleaseEnvironment(Virtualenv):
         self._requirements = requirements
         # Past Virtualenv's own constructor, which would look for an interpreter at once, and by its name on PATH alone.
         super(Virtualenv, self).__init__(conf, python, requirements, tagged_env_vars)
-        self._root = Path(conf.env_dir).resolve()
-
-    @property
-    def root(self) -> Path:
+        self.root = Path(conf.env_dir).resolve()
         """The folder that holds them."""
-        return self._root
 
     @classmethod
     def matches(cls, python: str) -> bool:
@@ -115,27 +112,24 @@ class ReleaseEnvironment(Virtualenv):
     def create(self) -> None:
         """Does nothing: which folder is needed is known once a release is selected."""
 
-    @property
-    def added(self) -> Path | None:
-        """What puts the packages that are `needed` on a process's path, for the release that is selected; else None."""
-        return self._added
-
     def folder(self, release: Release) -> Path:
-        return self._root / f"{release.tag}-py{self._python}"
+        return self.root / f"{release.tag}-py{self._python}"
 
     def install_project(self, conf: Any, repo: Any, commit_hash: str) -> None:
         release = self._axis.find(commit_hash)
         self._selected = None
         if self._python not in release.pythons:
+            minor = int(self._python.partition(".")[2])
+            nearest = min(release.pythons, key=lambda other: abs(int(other.partition(".")[2]) - minor))
             self._refuse(
                 release,
                 f"{release.tag} has no wheel for Python {self._python}; it has wheels for {', '.join(release.pythons)}. "
-                f"Measure it in another lane: asv run --python={_nearest(self._python, release.pythons)} {release.tag}",
+                f"Measure it in another lane: asv run --python={nearest} {release.tag}",
             )
         folder = self.folder(release)
         with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
             self._make(release, folder, lock)
-            self._added = self._add(release, folder, lock)
+            self.added = self._add(release, folder, lock)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -184,15 +178,15 @@ class ReleaseEnvironment(Virtualenv):
         return self._wanted(release, locked_packages(release, self._python) or requirements_of(release))
 
     def _wanted(self, release: Release, packages: Sequence[str]) -> Wanted:
-        subject, options = f"{release.tag} on Python {self._python}", tuple(cache_options(self._root))
+        subject, options = f"{release.tag} on Python {self._python}", tuple(cache_options(self.root))
         return Wanted(subject, self._python, tuple(packages), self.needed, options)
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
         """The variables of a measuring process: see `for_measuring`."""
         env = for_measuring(inherited)
-        if self._added:
-            env["ASV_PYTHONPATH"] = str(self._added)  # asv makes it the PYTHONPATH of what the process starts
-        env[ADDED] = str(self._added or "")
+        if self.added:
+            env["ASV_PYTHONPATH"] = str(self.added)  # asv makes it the PYTHONPATH of what the process starts
+        env[ADDED] = str(self.added or "")
         return {**env, **(self.request.variables() if self.request else {})}
 
     def run_executable(self, executable: str, args: list[str], **kwargs: Any) -> Any:
@@ -206,16 +200,6 @@ class ReleaseEnvironment(Virtualenv):
         refusals[release.tag, self.name] = sentence
         raise InstallationError(sentence)
 
-    def _packages_into(self, folder: Path, plan: Installation, interpreter: str, lock: int) -> None:
-        """Makes an environment anew and installs into it what is planned."""
-        _remove(folder)
-        run_uv(["venv", "--python", interpreter, str(folder)], holding=[lock])
-        listed = folder / "packages.txt"
-        listed.write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
-        python = str(folder / "bin" / "python")
-        what = [plan.option, str(listed), *cache_options(self._root), *plan.arguments]
-        run_uv(["pip", "install", "--python", python, *what], holding=[lock])
-
     def _build(self, release: Release, folder: Path, lock: int, damaged: Iterable[str] = ()) -> None:
         """Installs into `folder`, whose lock is the open file `lock`: uv holds it too, so that nobody else writes there
         as long as uv lives. The cache hands out no more files of the packages that are `damaged`."""
@@ -224,26 +208,48 @@ class ReleaseEnvironment(Virtualenv):
             interpreter = find_python(self._python)
         except (LockError, NoUv, environment.EnvironmentUnavailable) as error:
             self._refuse(release, str(error))
+        words = f"Installing PyTorch {release.version} for Python {self._python}"
+        log.info(words if plan.checked else f"{words}: {plan.origin}.")
         try:
-            words = f"Installing PyTorch {release.version} for Python {self._python}"
-            log.info(words if plan.checked else f"{words}: {plan.origin}.")
-            clean_cache(self._root, damaged)
-            fresh = functools.partial(self._packages_into, folder, plan, interpreter, lock)
-            intact.install(folder, fresh, functools.partial(clean_cache, self._root))
-            packages = run_uv(["pip", "freeze", "--python", str(folder / "bin" / "python")]).split()
-            mark = {
-                "requirements": asked_of(release),
-                "origin": plan.origin,
-                "packages": packages,
-                "digests": digests(folder),
-            }
-            write_atomically(folder / MARK, json.dumps(mark, indent=1))
+            install(folder, plan, interpreter, asked_of(release), damaged, [lock])
         except (subprocess.CalledProcessError, OSError) as error:
-            _remove(folder)
-            self._refuse(release, _installation_sentence(release, self._python, self._root, error))
-        except BaseException:
-            _remove(folder)
-            raise
+            self._refuse(release, _installation_sentence(release, self._python, self.root, error))
+
+
+LISTED = "packages.txt"
+"""The file written first into an environment: what uv is told to install. Who finds it knows that this program made that."""
+
+
+def install(
+    folder: Path,
+    plan: Installation,
+    interpreter: str,
+    asked: list[str],
+    damaged: Iterable[str] = (),
+    holding: Sequence[int] = (),
+) -> None:
+    """Makes an environment anew with exactly what is planned, and marks it as what was `asked` for. The cache hands out no
+    more files of the packages that are `damaged`; uv keeps the open files `holding`. Raises CalledProcessError, OSError and
+    NoUv; nothing half-made is kept."""
+    root, python = folder.parent, str(folder / "bin" / "python")
+
+    def fresh() -> None:
+        _remove(folder)
+        folder.mkdir(parents=True)
+        (folder / LISTED).write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
+        run_uv(["venv", "--allow-existing", "--python", interpreter, str(folder)], holding=holding)
+        what = [plan.option, str(folder / LISTED), *cache_options(root), *plan.arguments]
+        run_uv(["pip", "install", "--python", python, *what], holding=holding)
+
+    try:
+        clean_cache(root, damaged)
+        intact.install(folder, fresh, functools.partial(clean_cache, root))
+        packages = run_uv(["pip", "freeze", "--python", python]).split()
+        mark = {"requirements": asked, "origin": plan.origin, "packages": packages, "digests": digests(folder)}
+        write_atomically(folder / MARK, json.dumps(mark, indent=1))
+    except BaseException:
+        _remove(folder)
+        raise
 
 
 def for_measuring(variables: Mapping[str, str]) -> dict[str, str]:
@@ -390,13 +396,6 @@ def _locked(folder: Path, waiting: str = "") -> Iterator[int]:
                 log.info(f"{waiting}.")
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield stream.fileno()
-
-
-def _nearest(python: str, offered: tuple[str, ...]) -> str:
-    def minor(version: str) -> int:
-        return int(version.split(".")[1])
-
-    return min(offered, key=lambda other: abs(minor(other) - minor(python)))
 
 
 def _installation_sentence(release: Release, python: str, root: Path, error: BaseException) -> str:

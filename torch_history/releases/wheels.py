@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -81,17 +80,7 @@ def load(path: Path) -> dict[str, Wheel]:
 # --- in words
 
 
-def differences(old: Wheel, new: Wheel) -> Iterator[tuple[str, str, str]]:
-    """What differs, a row each: what it is, before, now."""
-    before, now = told(old), told(new)
-    rows = [(what, before[what], now[what]) for what in OF_EACH]
-    rows.insert(OF_EACH.index("CUDA") + 1, (ARCHITECTURES, *_sides(old.architectures, new.architectures)))
-    packages = sorted({*before, *now} - {*OF_EACH, COMMIT})
-    rows += [(name, before.get(name, "-"), now.get(name, "-")) for name in (*packages, COMMIT)]
-    return ((what, one, other) for what, one, other in rows if one != other)
-
-
-ARCHITECTURES, COMMIT = "GPU architectures", "commit"
+COMMIT = "commit"
 
 OF_EACH = (
     "download, with all packages",
@@ -116,13 +105,6 @@ def told(wheel: Wheel) -> dict[str, str]:
     )
     packages = {name: version for name, version in wheel.versions.items() if name != "torch"}
     return {**dict(zip(OF_EACH, of_each, strict=True)), **packages, COMMIT: wheel.commit[:10]}
-
-
-def _sides(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
-    """What only one of them has."""
-    dropped = [each for each in old if each not in new]
-    added = [each for each in new if each not in old]
-    return " ".join(dropped) or "-", " ".join(added) or "-"
 
 
 def abi(value: bool | None) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import socket
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..system.errors import UserError
 from ..system.files import append_lines, each_line, read_lines, read_object, warn, write_atomically
+from ..system.locks import locked
 from .asv_results import load_asvs
 from .details import DETAILS, add_details, read_details
 from .launches import ENVIRONMENTS, LINES, PACKED, Launch, append_environment, environment_of
@@ -36,26 +33,6 @@ class Collected:
     lines: int = 0
     known: int = 0
     damaged: int = 0
-
-
-@contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Holds a lock of the system's on a file that names the process. Raises UserError where another process holds it, which
-    does `what`, and OSError where the file system has no locks."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            stream.seek(0)
-            raise UserError(
-                f"Another torch-history, {stream.read().strip() or 'unknown'}, {what}. Wait until it ends, or interrupt it: "
-                "this command continues from there."
-            ) from error
-        stream.truncate(0)
-        stream.write(f"process {os.getpid()} on {socket.gethostname()}")
-        stream.flush()
-        yield
 
 
 def collect(sources: Iterable[Path], results: Path, env: Path) -> Collected:

@@ -1,16 +1,25 @@
-"""What was measured of files of a user's own? Each has a folder of its own in the cache, with results like the suite's."""
+"""What was measured of files of a user's own, and why was a release skipped for one? Each has a folder of its own in the
+cache, with results like the suite's."""
 
 from __future__ import annotations
 
+import datetime
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import convert
 from packaging.version import Version
 
+from ..system.files import read_object, warn, write_atomically
 from .launches import machines_in, read_launches
-from .skipped import FILE, environments_in
+
+FILE = "skipped.json"
+"""In the folder of the file: environment -> release -> [when, why]."""
+
+LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,33 @@ def only_skipped(cache: Path) -> Iterator[tuple[Path, str]]:
     """The folder of each file, with the environment, in which every release was skipped."""
     there = {(each.folder, each.environment) for each in measured(cache)}
     for file in sorted(cache.glob(f"*/{FILE}")):
-        for environment in environments_in(file.parent):
+        for environment in sorted(_read(file.parent)):
             if (file.parent, environment) not in there:
                 yield file.parent, environment
+
+
+def remember(folder: Path, environment: str, tag: str, reason: str) -> None:
+    """Keeps why a release was skipped, in place of an earlier reason. Raises OSError where the folder cannot be written."""
+    every = _read(folder)
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    every.setdefault(environment, {})[tag] = (now, " ".join(reason.split())[:LONGEST_REASON])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / FILE, json.dumps(every, indent=1))
+
+
+def reasons(folder: Path, environment: str, measured: dict[str, str] | None = None) -> dict[str, str]:
+    """Release -> why it was skipped last. What was `measured` since is left out: release -> when its last launch began."""
+    since = measured or {}
+    of = _read(folder).get(environment, {})
+    return {tag: why for tag, (when, why) in of.items() if since.get(tag, "") < when}
+
+
+def _read(folder: Path) -> dict[str, dict[str, tuple[str, str]]]:
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        return convert(read_object(path), dict[str, dict[str, tuple[str, str]]])
+    except ValueError as error:
+        warn(f"{path} is skipped: {error}.")
+        return {}

@@ -16,8 +16,8 @@ from ...store.collecting import Collected, collect
 from ...system.errors import UserError
 from ...system.files import read_bytes, write_atomically
 from .attempts import OPEN, Job, job_of, last_words
-from .executors import Executor
 from .order import Order
+from .slurm import Slurm
 
 FAILURES = 3
 """A job that was started so often and ended without a new launch is given up."""
@@ -28,11 +28,9 @@ def jobs_of(fleet: Path) -> list[Job]:
     return [job_of(fleet, number) for number in range(len(Order.load(fleet).jobs))]
 
 
-def watch(
-    fleet: Path, executor: Executor, nodes: int, tell: Callable[[str], None], detach: bool = False
-) -> dict[int, str]:
+def watch(fleet: Path, slurm: Slurm, nodes: int, tell: Callable[[str], None], detach: bool = False) -> dict[int, str]:
     """Submits what is missing until every job is done, cancelled or given up; to `detach`, once. Returns how jobs stand that
-    are not done, by number. Raises UserError where the executor refuses at first; later it is asked again."""
+    are not done, by number. Raises UserError where Slurm refuses at first; later it is asked again."""
     jobs = jobs_of(fleet)
     starts: Counter[int] = Counter()
     lines: dict[int, int] = {}
@@ -40,16 +38,16 @@ def watch(
     away = ""
     while True:
         try:
-            live = executor.live()
+            live = slurm.live()
             open_ = [number for number, job in enumerate(jobs) if job.state == OPEN]
             ended = [number for number in open_ if number not in live]
             for number in ended:
                 if lines.get(number) != (now := jobs[number].lines):
                     lines[number], starts[number] = now, 0
             missing = [number for number in ended if starts[number] < FAILURES]
-            chosen = missing if executor.queues and not live else missing[: max(0, nodes - len(live))]
+            chosen = missing if not live else missing[: max(0, nodes - len(live))]
             if chosen:
-                executor.submit(chosen, nodes)
+                slurm.submit(chosen, nodes)
                 starts.update(chosen)
             live |= dict.fromkeys(chosen, "submitted")
             away = ""
@@ -67,11 +65,11 @@ def watch(
         left = {number: words for number, words in said.items() if jobs[number].state != "done"}
         if detach or not (away or any(number in live or number in missing for number in open_)):
             return left
-        time.sleep(executor.seconds)
+        time.sleep(slurm.seconds)
 
 
 def sentence(fleet: Path, number: int, live: Mapping[int, str], starts: int = 0) -> str:
-    """How a job stands: as the disk has it, and the executor, which has those that are `live`."""
+    """How a job stands: as the disk has it, and Slurm, which has those that are `live`."""
     releases = Order.load(fleet).jobs[number]
     named = f"Job {number}, {' to '.join(dict.fromkeys((releases[0], releases[-1])))}"
     state = job_of(fleet, number).state
@@ -82,12 +80,12 @@ def sentence(fleet: Path, number: int, live: Mapping[int, str], starts: int = 0)
     return f"{named}: {failed}. Its last words: {words}" if words else f"{named}: {failed}."
 
 
-def cancel(fleet: Path, executor: Executor) -> None:
-    """Ends all jobs for good; what they measured counts. Raises UserError where the executor does not answer."""
-    executor.live()
+def cancel(fleet: Path, slurm: Slurm) -> None:
+    """Ends all jobs for good; what they measured counts. Raises UserError where Slurm does not answer."""
+    slurm.live()
     for job in jobs_of(fleet):
         job.close(job.attempts[-1] if job.attempts else None)
-    executor.cancel()
+    slurm.cancel()
 
 
 def collect_jobs(fleet: Path, results: Path, env: Path) -> Collected:

@@ -25,7 +25,6 @@ class Order:
     `root` is the suite and `env` the folder of environments, both as every node sees them. `jobs`: the releases of each
     session; `anchor`: the one that all measure besides, empty for none. `budget` is in seconds of one job, 0 for none.
     `scratch`: a folder on each node's own disk for environments, empty for `env`. `offline`: nodes have no network.
-    `executor`: `slurm` or `local`.
     """
 
     root: str
@@ -41,7 +40,6 @@ class Order:
     device: str = ""
     scratch: str = ""
     offline: bool = False
-    executor: str = "slurm"
 
     @property
     def name(self) -> str:
@@ -49,8 +47,7 @@ class Order:
         continues although another number of nodes was asked for."""
         tags = sorted({tag for job in self.jobs for tag in job})
         measured = [tags, self.lane, self.questions, self.sizes, self.launches, self.only, self.budget > 0, self.device]
-        what = [*measured, self.env, self.executor]
-        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
+        return hashlib.sha256(json.dumps([*measured, self.env, "slurm"]).encode()).hexdigest()[:10]
 
     def save(self, fleet: Path) -> None:
         write_atomically(fleet / ORDER, msgspec.json.format(msgspec.json.encode(self), indent=1))

@@ -25,16 +25,9 @@ UNKNOWN_SECONDS = 100.0
 """Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""
 
 
-@dataclass(frozen=True)
-class Rates:
-    """The `usual` seconds that one release takes in one round, by question and kind. A round that takes times and counts
-    together takes those of both."""
-
-    usual: Mapping[tuple[str, str], float]
-
-    @property
-    def questions(self) -> list[str]:
-        return sorted({question for question, _ in self.usual})
+Rates = Mapping[tuple[str, str], float]
+"""Question and kind -> the usual seconds that one release takes in one round. One that takes times and counts together takes
+those of both."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class Work:
         the first round only."""
         rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
         of_release = sum(
-            rounds[kind] * rates.usual.get((question, kind), UNKNOWN_SECONDS)
+            rounds[kind] * rates.get((question, kind), UNKNOWN_SECONDS)
             for question, kind in itertools.product(self.questions, rounds)
             if self.only in ("", kind)
         )
@@ -75,7 +68,7 @@ def rates(launches: Iterable[Launch]) -> Rates:
         seconds = sum(launch.duration for launch in of_round)
         for kind in kinds if seconds and cases[key] else ():
             found[key[0], kind][len(kinds)].append(seconds / cases[key] * whole[key[0]] / len(kinds))
-    return Rates({key: statistics.median(by_kinds[min(by_kinds)]) for key, by_kinds in found.items()})
+    return {key: statistics.median(by_kinds[min(by_kinds)]) for key, by_kinds in found.items()}
 
 
 def all_questions(root: Path) -> tuple[str, ...]:

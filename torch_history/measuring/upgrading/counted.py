@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from recorder.build import Built
 
-from ..system.children import Answering, Ended
-from ..system.errors import UserError
-from ..system.program import SOURCES
+from ...system.children import Answering, Ended
+from ...system.errors import UserError
+from ...system.program import SOURCES
 from .batches import Outcome, Try
 from .cards import Wanted
 

@@ -14,8 +14,8 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ..system.errors import UserError
-from ..system.files import LONGEST_NAME, read_bytes
+from ...system.errors import UserError
+from ...system.files import LONGEST_NAME, read_bytes
 
 LIST = "SHA256SUMS"
 MIB = 2**20

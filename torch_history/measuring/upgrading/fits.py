@@ -10,9 +10,9 @@ from recorder import Refused
 from recorder.build import Built, build
 from recorder.environments import create, packages, python_for
 
-from ..releases.axis import Release
-from ..releases.environments import is_ready
-from ..system.errors import UserError
+from ...releases.axis import Release
+from ...releases.environments import is_ready
+from ...system.errors import UserError
 from .batches import Largest, Try, largest
 from .cards import Wanted
 from .counted import UNLIMITED, Process

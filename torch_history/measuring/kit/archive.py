@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 
 from recorder import Refused, certificate
 
-from ..releases.axis import Axis
-from ..store.certificates import ASKED, FOLDER
-from ..store.collecting import collect
-from ..store.machines import RECORD
-from ..system.errors import UserError
-from ..system.files import read_bytes, read_object, write_atomically
+from ...releases.axis import Axis
+from ...store.certificates import ASKED, FOLDER
+from ...store.collecting import collect
+from ...store.machines import RECORD
+from ...system.errors import UserError
+from ...system.files import read_bytes, read_object, write_atomically
 from .check import check
 
 MARK = "kit.json"

@@ -15,26 +15,23 @@ from rich.console import Console
 
 from contract.request import Request
 
-from ..analysis.causes import Known, evidence, not_there
-from ..analysis.series import Series
-from ..measuring.budget import Effort, effort
-from ..measuring.choice import SCALES, START
-from ..measuring.plan import Plan
-from ..measuring.progress import shown_installing
-from ..measuring.session import SESSIONS, Session
-from ..measuring.subjects import OwnWorkload
-from ..releases import environments
-from ..releases.axis import Axis
-from ..store.launches import Launch, read_environment
-from ..store.skipped import remember
-from ..system.errors import UserError
-from .room import Room
+from ...analysis.causes import Known, evidence, not_there
+from ...analysis.series import Series
+from ...releases import environments
+from ...releases.axis import Axis
+from ...store.launches import Launch, read_environment
+from ...store.own import remember
+from ...system.errors import UserError
+from ..budget import Effort, effort
+from ..choice import SCALES, START
+from ..plan import Plan
+from ..progress import shown_installing
+from ..session import SESSIONS, Session
+from ..subjects import OwnWorkload
+from .room import SIDES, Room
 
 Case = tuple[str, ...]
 """Parameters of a series as they are stored: a function and a size."""
-
-SIDES = 3
-"""Releases of a session between the ends: one, and the two that it lies between."""
 
 
 class NotInstalled(UserError):

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import asv_runner
 import msgspec
@@ -26,10 +26,10 @@ from packaging.version import Version
 
 from contract.carried import CARRIED
 
-from ..releases.axis import Axis, Release
-from ..releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
-from ..system.errors import SessionError, UserError
-from ..system.files import is_text, read_bytes, read_object, write_atomically
+from ...releases.axis import Axis, Release
+from ...releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
+from ...system.errors import SessionError, UserError
+from ...system.files import is_text, read_bytes, read_object, write_atomically
 from . import parts
 from .elf import libraries, symbols
 
@@ -322,7 +322,7 @@ class CarriedEnvironment(ReleaseEnvironment):
             raise SessionError(f"{folder} holds {what}. Make it with `torch-history kit unpack PARTS FOLDER`.")
         self._kind, python = next(iter(kinds))
         super().__init__(conf, python, {}, {})
-        self._root = folder.resolve()
+        self.root = folder.resolve()
         self._there = set(marks)
         self._lent = tempfile.TemporaryDirectory(prefix="torch-history-")
         Path(self._lent.name, "asv_runner").symlink_to(Path(asv_runner.__file__).parent)
@@ -332,7 +332,7 @@ class CarriedEnvironment(ReleaseEnvironment):
         return self._kind
 
     def folder(self, release: Release) -> Path:
-        return self._root / release.tag
+        return self.root / release.tag
 
     def releases(self, axis: Axis, specs: Sequence[str]) -> list[Release]:
         """Those that `specs` name, all without any, oldest first. Raises SessionError where one is not in the
@@ -341,7 +341,7 @@ class CarriedEnvironment(ReleaseEnvironment):
         named = {release.tag for spec in specs for release in axis.select(spec)} if specs else self._there
         if missing := sorted(named - self._there):
             raise SessionError(
-                f"{missing[0]} is not in {self._root}, which has {', '.join(release.tag for release in there)}. Carry it "
+                f"{missing[0]} is not in {self.root}, which has {', '.join(release.tag for release in there)}. Carry it "
                 "there with `python -m tools.carry` and `kit unpack`."
             )
         return [release for release in there if release.tag in named]
@@ -349,7 +349,7 @@ class CarriedEnvironment(ReleaseEnvironment):
     def _make(self, release: Release, folder: Path, lock: int) -> None:
         if not (folder / MARK).exists():
             self._refuse(
-                release, f"{release.tag} is not in {self._root}. Unpack its parts there: torch-history kit unpack"
+                release, f"{release.tag} is not in {self.root}. Unpack its parts there: torch-history kit unpack"
             )
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
@@ -358,14 +358,10 @@ class CarriedEnvironment(ReleaseEnvironment):
 
 def _mark(path: Path) -> dict[str, Any]:
     """Raises SessionError where an environment's mark is damaged."""
-
-    def refuse(why: object) -> NoReturn:
-        raise SessionError(f"{path} cannot be read: {why}. Unpack the release again.")
-
     try:
         mark = read_object(path)
+        if not is_text(mark.get("kind")) or not is_text(mark.get("python")):
+            raise ValueError("it is no carried release's")
     except (OSError, ValueError) as error:
-        refuse(error)
-    if not is_text(mark.get("kind")) or not is_text(mark.get("python")):
-        refuse("it is no carried release's")
+        raise SessionError(f"{path} cannot be read: {error}. Unpack the release again.") from error
     return mark

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recorder.cards import Card, cards
 
-from ..system.errors import UserError
+from ...system.errors import UserError
 
 GB = 10**9
 

@@ -1,4 +1,4 @@
-"""Where do jobs run? On a cluster through Slurm's own commands, or as processes of this machine.
+"""Where do jobs run? On a cluster, through Slurm's own commands.
 
 Slurm is asked by squeue, which answers without accounting. A job's number is its index in the array that it was submitted
 in, and all arrays of a fleet have one name. So the queue itself says what was submitted, also to the next head.
@@ -6,12 +6,9 @@ in, and all arrays of a fleet have one name. So the queue itself says what was s
 
 from __future__ import annotations
 
-import fcntl
 import getpass
-import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,7 +25,6 @@ class Slurm:
     """A cluster. `options` are sbatch's by name, the value empty for one that takes none. Each method raises UserError where
     a command of Slurm's fails, as while its controller is away."""
 
-    queues = True
     seconds = 15.0
     """Between two looks."""
 
@@ -39,7 +35,7 @@ class Slurm:
         if not shutil.which("sbatch"):
             raise UserError(
                 "There is no sbatch on this machine, so it cannot submit to Slurm. Run this on a login node of the cluster, "
-                "or use --executor local, which runs the jobs here."
+                "or measure here with `torch-history run`."
             )
         for name, value in options.items():
             if not f"{name}{value}".isprintable():
@@ -90,44 +86,3 @@ def _ask(*command: str) -> str:
         raise UserError(
             f"{command[0]} failed: {words}. Change the options, or try again when Slurm answers."
         ) from error
-
-
-class Local:
-    """Processes on this machine. Each holds a lock on a file that names it, which it has from its first moment to its last:
-    whoever cannot have that lock knows that it runs."""
-
-    queues = False
-    seconds = 1.0
-
-    def __init__(self, fleet: Path) -> None:
-        self._fleet = fleet
-
-    def submit(self, numbers: Sequence[int], at_once: int) -> None:
-        for number in numbers:
-            log, lock = log_of(self._fleet, number), self._fleet / "processes" / str(number)
-            for path in (log, lock):
-                path.parent.mkdir(exist_ok=True)
-            command = [sys.executable, "-m", JOB, str(self._fleet), str(number)]
-            with lock.open("w") as held, log.open("ab") as said:
-                fcntl.flock(held, fcntl.LOCK_EX)
-                process = subprocess.Popen(
-                    command, stdout=said, stderr=said, pass_fds=[held.fileno()], start_new_session=True
-                )
-                held.write(str(process.pid))
-
-    def live(self) -> dict[int, str]:
-        found = {}
-        for path in self._fleet.glob("processes/*"):
-            with path.open() as stream:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    found[int(path.name)] = f"running as process {stream.read()}"
-        return found
-
-    def cancel(self) -> None:
-        for words in self.live().values():
-            os.kill(int(words.split()[-1]), signal.SIGTERM)
-
-
-Executor = Slurm | Local

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from contract.metrics import METRICS
 
-from ..analysis.causes import Known
-from ..analysis.compare import Comparison, compared
-from ..analysis.series import Series, Verdict, history
-from ..analysis.verdicts import Change
-from ..explaining.counting import COUNTED
-from ..explaining.explanation import TIMES_ONCE
-from ..explaining.finding import ONCE, TIMES
-from ..measuring.budget import Effort
-from ..measuring.reuse import taken_words
-from ..store.causes import NOT_LOOKED_INTO
-from ..system.errors import UserError
+from ...analysis.causes import Known
+from ...analysis.compare import Comparison, compared
+from ...analysis.series import Series, Verdict, history
+from ...analysis.verdicts import Change
+from ...explaining.counting import COUNTED
+from ...explaining.explanation import TIMES_ONCE
+from ...explaining.finding import ONCE, TIMES
+from ...store.causes import NOT_LOOKED_INTO
+from ...system.errors import UserError
+from ..budget import Effort
+from ..reuse import taken_words
 from .search import Look, Moved, Search, Span, Task, expected_releases
 from .sessions import Case, NotInstalled, Sessions, Spent
 

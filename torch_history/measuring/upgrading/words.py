@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..analysis.compare import as_json as comparison_as_json
-from ..analysis.compare import by, by_case, clause, of_case, sentence, summary
-from ..analysis.markdown import escape
-from ..analysis.series import Verdict
-from ..analysis.verdicts import Change
-from ..measuring.budget import left_words
-from ..store.launches import moved_words
+from ...analysis.compare import as_json as comparison_as_json
+from ...analysis.compare import by, by_case, clause, of_case, sentence, summary
+from ...analysis.markdown import escape
+from ...analysis.series import Verdict
+from ...analysis.verdicts import Change
+from ...store.launches import moved_words
+from ..budget import left_words
 from .upgrade import DRIVING, Answer, Place, Row
 
 SCHEMA = 1

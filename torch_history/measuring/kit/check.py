@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from recorder import Refused, certificate
 
-from ..releases.axis import Axis
-from ..store import causes, certificates, code, exclusions, machines, sources
-from ..store.asv_results import load_asvs, read_benchmarks
-from ..store.details import DETAILS, read_details
-from ..store.exclusions import Exclusion
-from ..store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
-from ..store.machines import RECORD
-from ..system.files import DAMAGED, each_line, has_checksum
+from ...releases.axis import Axis
+from ...store import causes, certificates, code, exclusions, machines, sources
+from ...store.asv_results import load_asvs, read_benchmarks
+from ...store.details import DETAILS, read_details
+from ...store.exclusions import Exclusion
+from ...store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
+from ...store.machines import RECORD
+from ...system.files import DAMAGED, each_line, has_checksum
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..system.errors import UserError
+from ...system.errors import UserError
 
 Bytes = bytes | bytearray | memoryview
 

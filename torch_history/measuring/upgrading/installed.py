@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from ..system.errors import UserError
+from ...system.errors import UserError
 
 MOST_SECONDS = 120
 """In which an interpreter must have imported torch."""

@@ -1,0 +1,121 @@
+"""What does an upgrade cost to find out, in gigabytes and minutes, and what goes to stay below a limit of disk?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from ...releases import environments
+from ...releases.added import Sized
+from ...releases.axis import Release
+from ...system.errors import UserError
+from ..progress import minutes
+from .search import expected_releases
+
+SIZES = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5))
+"""A version -> gigabytes that an environment of an earlier release takes at most, with what it shares with others."""
+
+LARGEST = 5.5
+"""Gigabytes of the environment of a newer one."""
+
+GIGABYTE = 1e9
+
+
+class NoRoom(UserError):
+    """What is to be measured together does not fit; the text says how much it takes."""
+
+
+@dataclass
+class Room:
+    """The environments in `root` of one `lane`, and the `limit` in gigabytes that they and their cache stay below; None for
+    no limit. `added` are gigabytes that a user's own file adds to each release, about."""
+
+    root: Path
+    lane: str
+    limit: float | None
+    added: float = 0.0
+
+    def is_there(self, release: Release) -> bool:
+        """Whether the environment of a release is installed."""
+        return environments.is_ready(self.root / f"{release.tag}-py{self.lane}", environments.asked_of(release))
+
+    def takes(self, release: Release) -> float:
+        """Gigabytes of a release with what is added to it, at most, about."""
+        sizes = (size for version, size in SIZES if Version(release.version) < Version(version))
+        return next(sizes, LARGEST) + self.added
+
+    def make(self, releases: Sequence[Release], used: Sequence[str]) -> None:
+        """Removes what is not needed until `releases` fit: of this lane, first those `used` longest ago, then others. Raises
+        NoRoom where they do not fit by themselves."""
+        if self.limit is None:
+            return
+        needed = sum(self.takes(release) for release in releases if not self.is_there(release))
+        keep = {release.tag for release in releases}
+        while needed and environments.size_of(self.root) / GIGABYTE + needed > self.limit:
+            others = [tag for tag in environments.made_in(self.root, self.lane) if tag not in keep]
+            if not others:
+                names, whole = ", ".join(release.tag for release in releases), sum(map(self.takes, releases))
+                raise NoRoom(
+                    f"{names} take about {whole:.0f} GB together, which with what else is in {self.root} is more than "
+                    f"--disk {self.limit:g}GB. Only environments for Python {self.lane} are removed without being asked. "
+                    "Allow more, or remove others with `torch-history prune --lane`."
+                )
+            oldest = next((tag for tag in used if tag in others), others[0])
+            environments.prune(self.root, oldest.__eq__, self.lane)
+
+
+# --- what is said before
+
+
+SIDES = 3
+"""Releases of a session between the ends: one, and the two that it lies between."""
+
+INSTALLING = 60.0
+"""Seconds in which a release is downloaded and installed, about; most of it is the network's."""
+
+UNPACKED = 3.0
+"""A wheel takes two to three times its size on the disk."""
+
+
+def forecast(releases: Sequence[Release], room: Room, budget: float, explaining: float = 0.0) -> list[str]:
+    """What an upgrade over `releases` takes, in sentences: `budget` and `explaining` are seconds. And whether --disk is too
+    small to look between the ends."""
+    ends, between = [releases[0], releases[-1]], releases[1:-1]
+    lines = [
+        f"Both ends are measured first: {_installing(ends, 2, room)}. After that measuring takes {minutes(budget)} at most, "
+        f"in all{f', and explaining {minutes(explaining)}' if explaining else ''}."
+    ]
+    if between:
+        more = expected_releases(len(releases)) - len(ends)
+        said = _installing(between, more, room)
+        lines.append(f"If one function changed, finding its release among {len(between)} takes besides: {said}.")
+        at_once = room.takes(releases[0]) + room.takes(releases[-1]) + max(map(room.takes, between))
+        if room.limit is not None and at_once > room.limit:
+            lines.append(
+                f"That measures {SIDES} releases at the same time, which take about {at_once:.0f} GB: more than --disk "
+                f"{room.limit:g}GB. Both ends will be measured, and no release between them."
+            )
+    return lines
+
+
+def _installing(releases: Sequence[Release], most: int, room: Room) -> str:
+    """What installing `most` of `releases` takes: `2 to install, about 9 GB and 2 min`."""
+    sizes = sorted((room.takes(release) for release in releases if not room.is_there(release)), reverse=True)[:most]
+    if not sizes:
+        return "nothing to install"
+    return f"{len(sizes)} to install, about {sum(sizes):.0f} GB and {minutes(len(sizes) * INSTALLING)}"
+
+
+def adding(tag: str, packages: Sequence[Sized]) -> str:
+    """What the packages in `requirements` add to a release, in a sentence."""
+    unknown = "" if all(one.size for one in packages) else ", and more where the package index gives no size"
+    names = ", ".join(one.package for one in packages) or "nothing"
+    return f"`requirements` add to {tag}: {names}; about {gigabytes_added(packages):.2g} GB on the disk{unknown}."
+
+
+def gigabytes_added(packages: Sequence[Sized]) -> float:
+    """On the disk, about; what the index does not say is left out."""
+    return UNPACKED * sum(one.size or 0 for one in packages) / GIGABYTE
