@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from .processes import ran
+
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 CONFIGURATION = """\
@@ -89,7 +91,7 @@ class Cluster:
 
     def ask(self, *command: str) -> str:
         """What one of Slurm's commands prints, empty where it fails."""
-        return subprocess.run(command, env=self.surroundings, capture_output=True, text=True, timeout=60).stdout
+        return ran(*command, env=self.surroundings, timeout=60, code=None).stdout
 
     def end(self) -> None:
         """Ends everything that was started with this cluster's configuration, jobs included, and nothing else."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from .processes import ran
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 from .site_data import read_lane
 
@@ -82,8 +83,7 @@ def command(copy: Path) -> Command:
         surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
         code = "from torch_history.cli import main; main()"
         process = [sys.executable, "-c", code, *arguments]
-        answer = subprocess.run(process, cwd=copy, env=surroundings, capture_output=True, text=True)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
+        answer = ran(*process, cwd=copy, env=surroundings)
         return answer.stdout
 
     return run

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from .processes import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 INSIDE_A_RELEASE = ("benchmarks", "contract", "measure", "workloads")
@@ -81,12 +82,9 @@ def test_what_runs_inside_a_release_is_python_3_9(path: Path) -> None:
         assert "from __future__ import annotations" in path.read_text()
 
 
-# --- what is committed
-
-
 def tracked() -> dict[str, str]:
     """The text of every file that git tracks; files that are not text are left out."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    names = ran("git", "ls-files", "-z", cwd=ROOT, code=None)
     if names.returncode:
         pytest.skip("this is no git checkout, so there is no list of committed files")
     texts = {}

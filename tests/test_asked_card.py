@@ -18,6 +18,8 @@ from recorder import Refused
 from recorder.build import compile_bodies, link, redirection_source
 from recorder.cards import Card, asked_card, cards, members, source
 
+from .processes import ran
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -31,7 +33,7 @@ def driver(folder: Path, known: Mapping[str, Card]) -> Path:
 def ask(folder: Path | None, card: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, "RECORDER_CARD": card, "LD_LIBRARY_PATH": str(folder or ""), **variables}
     command = [sys.executable, "-m", "measure.card"]
-    return subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
+    return ran(*command, cwd=ROOT, env=surroundings, code=None)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions
 
 from .lab import write_lab
+from .result_files import write_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 AXIS = Axis.load(ROOT / "releases.toml")
@@ -233,13 +234,9 @@ def test_a_certificate_of_another_card_or_release_says_nothing() -> None:
     assert "equal" not in cells(row(*HOPPER, certificates=(other,)))[1]
 
 
-# --- where they are told
-
-
 def write(results: Path, record: Mapping[str, Any], launches: list[Launch]) -> None:
     folder = results / str(record["machine"])
-    folder.mkdir(parents=True)
-    (folder / "machine.json").write_text(json.dumps({**record, "version": 1}))
+    write_machine(folder, **record)
     for each in launches:
         append_launches(folder / f"{each.release}-{each.environment}.jsonl", [each])
 
@@ -301,28 +298,3 @@ def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) 
     assert first["cpu"].startswith("Do not script it")
     assert first["gpu"].startswith("Script it where memory is short.")
     assert "Releases measured on a GPU: v2.11.0. " in (site_of_three / "index.html").read_text()
-
-
-@pytest.mark.browser
-def test_overview_and_claims_show_the_three_columns_and_the_advice_for_each_device(
-    site_of_three: Path, page: Any
-) -> None:
-    told = json.loads((site_of_three / "data" / "bases.json").read_text())["claims"]
-    page.goto((site_of_three / "claims.html").as_uri())
-    page.wait_for_function("document.body.dataset.ready")
-    for one, section in zip(told, page.locator(".claim").all(), strict=True):
-        assert section.locator("h2").inner_text() == one["words"]
-        assert section.locator(".advice dd").all_inner_texts() == [
-            one[device].replace("`", "") for device in ("cpu", "gpu")
-        ]
-        cells = [each.partition(": ")[2] for each in section.locator("details").first.locator("li").all_text_contents()]
-        assert cells == [cell.replace("`", "") for cell in one["cells"]]
-    page.goto((site_of_three / "index.html").as_uri())
-    page.wait_for_function("document.body.dataset.ready")
-    first = page.locator(".question").first
-    assert first.locator(".advice dd").all_inner_texts() == [
-        "Do not script it to save memory: its peak equals that of eager.",
-        "Script it where memory is short.",
-    ]
-    bands = [each.get_attribute("aria-label") for each in first.locator(".cells").all()]
-    assert bands == [f"{name}: {cell}" for name, cell in zip(bases.BASES.values(), told[0]["cells"], strict=True)]

@@ -1,8 +1,4 @@
-"""Do the ways to make one tensor of many rows give the rows, and do the counts agree with arithmetic?
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words (`measure` must be imported before torch, because it fixes the threads).
-"""
+"""Do the ways to make one tensor of many rows give the rows, and do the counts agree with arithmetic?"""
 
 from __future__ import annotations
 
@@ -12,13 +8,9 @@ from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import profile
 from workloads import WrongResult, batching

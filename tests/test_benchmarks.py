@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,8 @@ from typing import Any
 import pytest
 
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED
+
+from .processes import ran
 
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
@@ -29,12 +30,9 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "workloads")
 
 def python(code: str, *arguments: str) -> str:
     """What `code` prints in a process of its own, in the repository."""
-    answer = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    answer = ran(sys.executable, "-c", code, *arguments, cwd=ROOT)
     return answer.stdout
 
-
-# --- what asv discovers
 
 DISCOVER = """
 import json, os, sys
@@ -125,9 +123,6 @@ def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites: 
     ]
 
 
-# --- versions
-
-
 def changed(suites: dict[str, Any], edit: str) -> set[str]:
     """Names of the benchmarks whose version `edit` changes."""
     before, after = ({name: b["version"] for name, b in suites[suite].items()} for suite in ("in place", edit))
@@ -155,8 +150,6 @@ def test_edit_changes_the_versions_of_what_it_measures_and_no_others(suites: dic
     else:
         assert found >= {name for name in suites["in place"] if name.startswith("intersection.")}
 
-
-# --- one process per measurement
 
 SERVE = """
 import json, os, sys, tempfile

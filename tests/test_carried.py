@@ -10,12 +10,10 @@ import json
 import lzma
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tarfile
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,9 +41,9 @@ from torch_history.store.details import add_details
 from torch_history.store.launches import read_environment, read_launches
 from torch_history.system.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ran
 
-# --- libraries that are made up
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def elf(*named: tuple[str, bytes]) -> bytes:
@@ -100,9 +98,6 @@ def zstd(data: bytes) -> bytes:
     return target.raw[:size]
 
 
-# --- reading device code
-
-
 def test_containers_and_their_images_are_read_with_padding_between_them() -> None:
     data = library(unit("one"), bytes(8), unit("two"))
     found = list(fatbin.device_code(data))
@@ -123,14 +118,13 @@ def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
         list(fatbin.device_code(data))
 
 
-def test_what_is_no_container_is_refused() -> None:
-    with pytest.raises(FormatError, match="no container"):
-        list(fatbin.device_code(library(b"not a container of anything!!!!!")))
+BEYOND = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64)
 
 
-def test_a_container_that_ends_after_its_section_is_refused() -> None:
+@pytest.mark.parametrize("data", [b"not a container of anything!!!!!", BEYOND], ids=["none", "ends after its section"])
+def test_what_is_no_container_is_refused(data: bytes) -> None:
     with pytest.raises(FormatError, match="no container"):
-        list(fatbin.device_code(library(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64))))
+        list(fatbin.device_code(library(data)))
 
 
 @pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
@@ -146,9 +140,6 @@ def test_an_image_that_cannot_be_decompressed_is_refused(frame: bytes) -> None:
     (found,) = fatbin.device_code(data)
     with pytest.raises(FormatError):
         fatbin.kernels(data, found.images[0])
-
-
-# --- reducing
 
 
 def reduced(data: bytes, *kernels: str) -> bytearray:
@@ -222,9 +213,6 @@ def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
     assert found == {*kept, "torch/lib/libtorch_cuda.so"}
 
 
-# --- parts
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of each kind: small, empty, a program, large ones that cannot be compressed, zeros, and a library."""
@@ -277,27 +265,6 @@ def test_parts_are_what_tools_of_the_system_unpack(folder: Path, packed: Path, t
     (tmp_path / "out").mkdir()
     subprocess.run(["sh", "-c", command.replace(str(tmp_path), str(tmp_path / "out"))], cwd=packed, check=True)
     assert contents(tmp_path / "out") == contents(folder)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_packing_stops_when_it_is_asked_to(tmp_path: Path, number: int) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "large").write_bytes(os.urandom(120_000_000))
-    code = (
-        "import sys; from pathlib import Path; from tools.carry.pack import pack\n"
-        "from torch_history.system import signals\n"
-        "signals.stop_on_signals(); here = Path(sys.argv[1])\n"
-        "try: print(flush=True), pack(here / 'folder', here / 'parts', 2**27, 2, lambda done, total: None)\n"
-        "except KeyboardInterrupt: sys.exit(signals.say_stopped())\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
-    assert process.stdout
-    process.stdout.readline()
-    time.sleep(0.5)
-    os.killpg(process.pid, number)
-    assert process.wait(60) == 128 + number
-    assert not (tmp_path / "parts" / parts.LIST).exists()
 
 
 def test_an_interrupted_unpacking_begins_anew(folder: Path, packed: Path, tmp_path: Path) -> None:
@@ -354,8 +321,7 @@ LONG = ["n" * 300, "/".join("n" * 600)]
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a/.", "a\\b", "a\nb", "a\x1b[31m", "..", *LONG],
+    "name", ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a/.", "a\\b", "a\nb", "a\x1b[31m", "..", *LONG]
 )
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
     packed = as_parts(tmp_path / "parts", tar(("fine", tarfile.REGTYPE, 1), (name, tarfile.REGTYPE, 1)))
@@ -424,9 +390,6 @@ def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> 
         parts.unpack(tmp_path, tmp_path / "again")
 
 
-# --- symbols and stubs
-
-
 def compiled(folder: Path, name: str, code: str, *options: str) -> Path:
     source, target = folder / f"{name}.c", folder / name
     source.write_text(code)
@@ -443,7 +406,7 @@ def asking(tmp_path: Path) -> Path:
 
 def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking: Path) -> None:
     found = symbols(asking)
-    listed = subprocess.run(["nm", "-D", str(asking)], capture_output=True, text=True, check=True).stdout
+    listed = ran("nm", "-D", str(asking)).stdout
     rows = [line.split()[-2:] for line in listed.splitlines()]
     assert {symbol.name for symbol in found.asked} == {name.partition("@")[0] for kind, name in rows if kind in "Uw"}
     assert found.defined == {name for kind, name in rows if kind not in "Uw"}
@@ -463,7 +426,7 @@ def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking:
     quiet = subprocess.run([sys.executable, "-c", f"import ctypes;{load}ctypes.CDLL({str(asking)!r}).f(0)"])
     assert quiet.returncode == 0
     code = f"import ctypes;{load}ctypes.CDLL({str(asking)!r}).f(1)"
-    loud = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loud = ran(sys.executable, "-c", code, code=None)
     assert loud.returncode < 0
     assert "ncclNew was called" in loud.stderr
 
@@ -477,9 +440,6 @@ def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path: Path) 
         carried._refuse_missing(about, tmp_path / "farm")
     compiled(tmp_path / "farm" / "cu", "libcublas.so", "int cublasCreate(void) { return 0; }")
     carried._refuse_missing(about, tmp_path / "farm")
-
-
-# --- what is carried, and what it does not answer
 
 
 def plain_about(**changed: Any) -> About:
@@ -498,23 +458,17 @@ def plain_about(**changed: Any) -> About:
     return msgspec.convert({**stored, **changed}, About)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
+WRONG = [
+    json.dumps({**msgspec.structs.asdict(plain_about()), key: value})
+    for key, value in (
         ("release", "../x"), ("release", "v2.15.0\n"), ("python", "3"), ("python", "3.12\n"), ("asked", [1]),
         ("asked", ["\x1b[31m"]), ("library_calls", []), ("library_calls", {"case": 1}), ("architecture", "90"),
         ("sha256", "0"), ("code", "\x1b[31m"), ("more", 1), ("\x1b[31m", 1),
-    ],
-)  # fmt: skip
-def test_what_a_carried_release_says_of_itself_is_checked(tmp_path: Path, key: str, value: object) -> None:
-    path = tmp_path / carried.ABOUT
-    path.write_text(json.dumps({**msgspec.structs.asdict(plain_about()), key: value}))
-    with pytest.raises(CarriedError, match="no carried release") as refused:
-        About.read(path)
-    assert is_a_sentence(str(refused.value))
+    )
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "null", "", "\xff", "[" * 200_000])
+@pytest.mark.parametrize("text", [*WRONG, "[]", "{}", "null", "", "\xff", "[" * 200_000])
 def test_what_says_nothing_of_a_carried_release_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / carried.ABOUT).write_bytes(text.encode("latin-1"))
     with pytest.raises(CarriedError, match="no carried release") as refused:
@@ -600,9 +554,6 @@ def test_what_would_not_test_the_release_is_refused_in_words(
     assert words in found if words else found == ""
 
 
-# --- a real release, carried
-
-
 PYTHON = "3.11"
 COUNTED_ON = "amd-epyc-family-26-model-2-2-cores"
 
@@ -664,18 +615,6 @@ def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work: Path
 
 
 @pytest.mark.releases
-def test_nvidias_own_tool_lists_the_units_that_are_kept_and_no_other_for_the_card(work: Path, tmp_path: Path) -> None:
-    run_uv(["pip", "install", "--target", str(tmp_path), "--python", sys.executable, "nvidia-cuda-cuobjdump"])
-    (tool,) = tmp_path.rglob("cuobjdump")
-    tool.chmod(0o755)
-    path = work / "payload-headers" / carried.SITE / "torch/lib/libtorch_cuda.so"
-    listed = subprocess.run([str(tool), "--list-elf", str(path)], capture_output=True, text=True, check=True).stdout
-    ours = sum(90 in each for each in architectures(path.read_bytes()))
-    assert listed.count(".sm_90.") == ours
-    assert len(listed.splitlines()) == len(architectures(path.read_bytes()))
-
-
-@pytest.mark.releases
 def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones_did(
     real_parts: Path, machine_python: Path, tmp_path: Path
 ) -> None:
@@ -706,8 +645,7 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
         "PYTHON": str(machine_python),
         "TORCH_HISTORY_MACHINE": "far",
     }
-    answer = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    ran(*command, cwd=tmp_path, env=env)
     results = tmp_path / "kit" / make.SUITE / "results"
     for release in ("v2.11.0", "v2.15.0"):
         now = counted(results, "far", release, f"carried-cuda13.0-py{PYTHON}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -23,6 +22,8 @@ from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.system.files import read_object
 from torch_history.upgrading import fits as answer
+
+from .processes import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}
@@ -186,7 +187,7 @@ print(json.dumps([dict(answers(work, 2, 1.5, 30)), dict(answers(work[:1], 1, 1.0
 
 def test_each_case_has_its_process_and_its_time_and_the_others_go_on() -> None:
     began = time.monotonic()
-    said = subprocess.run([sys.executable, "-c", WORKS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = ran(sys.executable, "-c", WORKS, cwd=ROOT).stdout
     assert time.monotonic() - began < 15
     found, late = json.loads(said)
     assert found["quick"] == {"waits": 1}

@@ -25,6 +25,7 @@ from torch_history.store.launches import Case, Launch, append_environment, appen
 from torch_history.system.errors import UserError
 
 from .lab import MACHINE
+from .processes import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -68,15 +69,6 @@ def test_environments_of_two_releases_are_compared(results: Path) -> None:
     assert "architectures   sm_37, sm_90 -> sm_90" in said
     assert [line.split() for line in said if "triton" in line][-1] == ["triton", "2.0.0", "->", "2.1.0"]
     assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
-
-
-def test_environment_that_is_not_known_is_said_in_a_sentence(results: Path) -> None:
-    answer = command("facts", "2.0.1", "--machine", "a-machine")
-    assert answer.exit_code == 0
-    assert "v2.0.1 was not measured in" in answer.output
-
-
-# --- what is measured together
 
 
 def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixture) -> None:
@@ -134,54 +126,6 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     assert len(removed) == 1
 
 
-def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(out: object) -> None:
-        raise KeyboardInterrupt
-
-    launches = [
-        SimpleNamespace(release=tag, benchmark="batching.Batching.track_time") for tag in ("v2.14.1", "v2.15.0")
-    ]
-    here = {"finished": False, "resumed": False, "id": "s", "machine": SimpleNamespace(machine="here")}
-    here["plan"] = SimpleNamespace(environment="release-py3.11")
-    begun = SimpleNamespace(**here, launches=lambda: launches, measure=interrupted)
-    monkeypatch.setattr("torch_history.cli.running.Session", lambda *_, **__: begun)
-    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
-    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "what is known")
-    answer = command("run", "2.14.1", "2.15.0")
-    assert answer.exit_code == 130
-    assert "Interrupted. This is known so far:\n\nv2.14.1 -> v2.15.0\nwhat is known\n" in answer.output
-    launches.pop()
-    assert "Of some releases nothing was measured yet." in command("run", "2.14.1", "2.15.0").output
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ("--budget", "20m"),
-            "The 20 min go to the times that they can decide, and the others wait. Ctrl+C prints what is known.",
-        ),
-        (("--within", "8m"), "All of it ends after 8 min. Ctrl+C"),
-        ((), "It may take several times as long: --budget 20m bounds all of it. Ctrl+C"),
-    ],
-)
-def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
-) -> None:
-    monkeypatch.setattr("torch_history.cli.running.business", lambda: "other processes kept 74% of it busy")
-    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
-    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr(
-        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
-    )
-    words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
-    assert (
-        f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
-    )
-    assert "busy" not in command("run", "--only", "counts", "2.14.1", "2.15.0").output
-
-
 def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
     monkeypatch.setattr(
@@ -214,9 +158,6 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     _, said = process.communicate(timeout=30)
     assert process.returncode == 128 + asked
     assert "The same command continues from here" in said
-
-
-# --- documents
 
 
 def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Launch:
@@ -256,8 +197,7 @@ def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.Mo
 @pytest.mark.committed
 def test_committed_documents_are_up_to_date() -> None:
     checked = [sys.executable, "-m", "tools.document", "--check"]
-    answer = subprocess.run(checked, cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    ran(*checked, cwd=ROOT)
 
 
 def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last(
@@ -279,31 +219,6 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     largest = command("regressions", "--question", "intersection", "--largest", "--limit", "1").output.splitlines()
     assert largest[0].startswith("v2.1.0: intersection time, scripted small: SLOWER 7")
     assert largest[-1].endswith(" are not shown. --limit 0 shows all.")
-
-
-@pytest.mark.parametrize(
-    ("name", "former", "parameter", "value"),
-    [
-        ("run", "--launches", "launches", ["7"]),
-        ("calibrate", "--launches", "launches", ["7"]),
-        ("compare", "--environment", "environment", ["release-py3.9"]),
-        ("regressions", "--environment", "environment", ["installed-py3.12"]),
-        ("facts", "--environment", "environment", ["release-py3.9"]),
-    ],
-)
-def test_former_names_of_options_work_and_are_not_shown(
-    name: str, former: str, parameter: str, value: list[str]
-) -> None:
-    command = main.commands[name]
-    option = next(option for option in command.params if option.name == parameter)
-    releases = [] if name in ("run", "calibrate", "regressions") else ["2.0.1", "2.1.2"]
-    now, then = (
-        command.make_context(name, [used, *value, *releases]).params[parameter] for used in (option.opts[0], former)
-    )
-    assert str(now) == str(then) == value[0]
-    shown = CliRunner().invoke(main, [name, "--help"]).output
-    assert option.opts[0] in shown
-    assert former not in shown
 
 
 def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
@@ -361,12 +276,3 @@ def test_a_sentence_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> Non
         output.refuse("the card \x1b]0;title\x07 of\nsomebody's")
     assert "the card \\x1b]0;title\\x07 of\nsomebody's" in capsys.readouterr().err
     assert output.plain("\x1b[31mred") == "\\x1b\\[31mred"
-
-
-def test_a_command_that_is_gone_says_what_took_its_place() -> None:
-    answer = command("lock", "2.15.0")
-    assert answer.exit_code == 2
-    assert "There is no command 'lock' any more: `make sync`, in a clone, pins packages, too." in answer.stderr
-    answer = command("fleet", "check")
-    assert answer.exit_code == 2
-    assert "There is no command 'check' any more: times are kept in a folder for each node" in answer.stderr

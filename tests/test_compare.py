@@ -79,9 +79,6 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(cli.main, ["compare", *arguments])
 
 
-# --- text
-
-
 def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: Path) -> None:
     upgrade(results)
     answer = command("2.0.1", "2.1.2", "--all")
@@ -112,16 +109,6 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
         "4 times were compared, with a margin of 4 % (25 % for single calls). At most 1 %"
     )
     assert rest[-1] == "The environments differ: NumPy went from 1.26.4 to 2.0.0."
-
-
-def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Path) -> None:
-    store(results, *series("time", [1.0], [5.0]))
-    answer = command("2.0.1", "2.1.2")
-    said = " ".join(answer.output.split())
-    assert "No change was detected" not in said
-    assert "Undecided: 1 of 1 time is inconclusive." in said
-    assert "Time Inconclusive in all 1 series." in said
-    assert "`torch-history run --lane 3.11 --rounds 5 v2.0.1 v2.1.2`" in said
 
 
 def write_evidence(results: Path, verdict: str, taken_at: str) -> None:
@@ -165,9 +152,6 @@ def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results:
     assert "HUNGRIER" in command("2.0.1", "2.1.2", "--metric", "peak memory", "--all").output
 
 
-# --- refusals
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -195,21 +179,12 @@ def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
     assert sentence in answer.stderr.replace("\n", " ")
 
 
-def test_empty_results_are_refused_in_a_sentence(results: Path) -> None:
-    answer = command("2.0.1", "2.1.2")
-    assert answer.exit_code == 1
-    assert "contains no launches. Measure first" in answer.stderr
-
-
 def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
     store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
     store(results, launch(NEW, "selection.Selection.track_time", Case(("'a'",), value=1.0)))
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1
     assert "nothing in common. v2.0.1 has batching, and v2.1.2 has selection" in answer.stderr
-
-
-# --- exit codes
 
 
 @pytest.mark.parametrize(
@@ -257,9 +232,6 @@ def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentenc
     answer = command("2.0.1", "2.1.2", *arguments)
     assert answer.exit_code == 2
     assert sentence in answer.stderr
-
-
-# --- JSON and Markdown
 
 
 def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
@@ -353,9 +325,6 @@ def test_no_address_is_made_a_link_by_github(hostile: str) -> None:
 def test_what_is_not_seen_is_shown() -> None:
     for unseen in "\u202e\u2066\u200b\u200d\ufeff\x00\x1b\U000e0041":
         assert compared.escape(f"a{unseen}b") == "a\ufffdb"
-
-
-# --- sentences
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Is C++ built once, anew where it must be, and refused in a sentence where it cannot be? With a compiler that is played,
-and one real build.
-
-This file needs torch and runs in an interpreter that has it; elsewhere it is skipped in words.
-"""
+and one real build."""
 
 from __future__ import annotations
 
@@ -13,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import measure  # noqa: F401
+from .processes import program
+from .torch_here import torch
 
-try:
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+# isort: split
 
 from workloads import Unavailable, cpp
 
@@ -37,18 +32,13 @@ class Compiler:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = folder / "bin" / "g++"
-        self.path.parent.mkdir()
         self.builds = folder / "builds"
         self.does('echo library > "$out"')
         monkeypatch.setenv("PATH", f"{self.path.parent}{os.pathsep}{os.environ['PATH']}")
 
     def does(self, commands: str, version: str = "1") -> None:
-        self.path.write_text(
-            f'#!/bin/sh\nif [ "$1" = --version ]; then echo "g++ {version}"; exit 0; fi\n'
-            f'out="$3"; echo build >> "{self.builds}"\n{commands}\n',
-            encoding="utf-8",
-        )
-        self.path.chmod(0o755)
+        asked = f'if [ "$1" = --version ]; then echo "g++ {version}"; exit 0; fi'
+        program(self.path, f'{asked}\nout="$3"; echo build >> "{self.builds}"\n{commands}')
 
     def count(self) -> int:
         return len(self.builds.read_text().splitlines()) if self.builds.exists() else 0

@@ -62,12 +62,8 @@ def workload(log: list[str]) -> ModuleType:
         return Arguments("chain", tuple(tensors))
 
     made: Any = ModuleType("workloads.saved_tensors")
-    made.inputs, made.variants, made.METRICS, made.sizes = (
-        inputs,
-        {"plain": len},
-        ("kernels",),
-        {"large": 2, "small": 1},
-    )
+    made.inputs, made.variants, made.METRICS = inputs, {"plain": len}, ("kernels",)
+    made.sizes = {"large": 2, "small": 1}
     return made
 
 

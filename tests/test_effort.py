@@ -10,18 +10,7 @@ import pytest
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import verdicts_of
-from torch_history.measuring.budget import (
-    FORECAST_FROM,
-    MOST_ROUNDS,
-    TIMES,
-    Effort,
-    More,
-    cost,
-    effort,
-    forecast,
-    left_words,
-)
-from torch_history.measuring.choice import START
+from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, Effort, More, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 QUESTION = "selection.Selection"
@@ -131,36 +120,6 @@ def test_rounds_come_true() -> None:
     told = [verdicts_of(fit, [("a", "b")])[series] == [Verdict.SAME] for series in foretold]
     assert len(told) >= 15
     assert sum(told) >= 0.8 * len(told)
-
-
-def test_cost_is_seconds_of_one_process() -> None:
-    measured = launches({"a": {"one": 1.0, "two": 1.0}}, {"one": 0.0, "two": 0.0}, rounds=3)
-    assert cost(measured) == {QUESTION: 2.0}
-    found = effort(launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, rounds=1), [("a", "b")])
-    ((_, rounds, _, _),) = found.cases.values()
-    assert found.seconds == pytest.approx((2 * 2.0 + START) * rounds)
-    known = effort(
-        launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, 1),
-        [("a", "b")],
-        took=dict.fromkeys(found.cases, 0.5),
-        starting=4.0,
-    )
-    assert known.seconds == pytest.approx((2 * 0.5 + 4.0) * rounds)
-
-
-def test_what_would_decide_is_said_and_one_launch_decides_nothing() -> None:
-    levels, noise = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}
-    once = effort(launches(levels, noise, 1), [("a", "b")])
-    assert left_words([once], "Again with") == (
-        "1 time is inconclusive. Again with --budget 1m measures it once more, which is the least that tells a time."
-    )
-    several = effort(launches(levels, {"x": 0.12}, 4), [("a", "b")])
-    assert left_words([several], "Again with") == (
-        f"1 time is inconclusive. Again with --budget {math.ceil(several.seconds / 60)}m would probably decide that."
-    )
-    both = left_words([several, once], "Again with")
-    assert f"2 times are inconclusive. Again with --budget {math.ceil((several.seconds + once.seconds) / 60)}m" in both
-    assert several.within(several.seconds) == several.cases
 
 
 def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first() -> None:

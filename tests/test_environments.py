@@ -35,6 +35,8 @@ from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 from torch_history.releases.pins import LockError
 
+from .processes import program
+
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
 
@@ -131,9 +133,6 @@ def lane(conf: Config, uv: FakeUv, warned: list[str]) -> ReleaseEnvironment:
 def install(environment: ReleaseEnvironment, conf: Config, tag: str) -> Path:
     environment.install_project(conf, get_repo(conf), tag)
     return Path("env", f"{tag}-py{LANE}").resolve()
-
-
-# --- building, switching, rebuilding
 
 
 def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
@@ -237,33 +236,10 @@ def test_build_that_is_killed_halfway_leaves_nothing(
     assert (folder / MARK).exists()
 
 
-# --- what is said when it cannot be built
-
-
 def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
     with pytest.raises(InstallationError) as refused:
         install(lane, conf, tag)
     return str(refused.value)
-
-
-def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
-    conf: Config, uv: FakeUv, warned: list[str], write_releases: Callable[..., Path]
-) -> None:
-    write_releases(*FEW, pythons=("3.7", "3.8", "3.9"))
-    lane = ReleaseEnvironment(conf, LANE, {}, {})
-    uv.calls.clear()
-    sentence = refusal(lane, conf)
-    assert f"v2.0.1 has no wheel for Python {LANE}" in sentence
-    assert "it has wheels for 3.7, 3.8, 3.9" in sentence
-    assert "asv run --python=3.9 v2.0.1" in sentence
-    assert uv.calls == []
-    assert environments.refusals == {("v2.0.1", lane.name): sentence}
-
-
-# --- interpreters
-
-
-# --- two processes
 
 
 def test_two_that_build_the_same_folder_build_it_once(conf: Config, uv: FakeUv) -> None:
@@ -289,9 +265,6 @@ def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
     assert not folder.exists()
 
 
-# --- freeing disk
-
-
 @pytest.fixture
 def three(conf: Config, uv: FakeUv) -> list[str]:
     """Three folders in two lanes, and beside them what is no environment."""
@@ -311,21 +284,6 @@ def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> 
     Path("env", f"v2.0.1-py{LANE}").symlink_to(elsewhere)
     assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", LANE).names == []
     assert (elsewhere / MARK).exists()
-
-
-def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[str], uv: FakeUv) -> None:
-    own = Path("env/.uv-cache").resolve()
-    own.mkdir()
-    mark = Path("env", f"v2.1.0-py{LANE}", MARK)
-    mark.write_text(mark.read_text().replace("torch==2.0.1", "torch==2.1.0"))
-    environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
-    assert uv.calls == [
-        ["cache", "clean", "--cache-dir", str(own), "torch"],
-        ["cache", "prune", "--cache-dir", str(own)],
-    ]
-    uv.calls.clear()
-    environments.prune(Path("env"), lambda tag: True)
-    assert uv.asked("cache", "clean")[0][4:] == ["numpy", "nvidia-nccl-cu12", "torch"]
 
 
 def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
@@ -362,9 +320,6 @@ def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
         time.sleep(0.2)  # the other has listed the folders and waits at this one's lock
         environments.shutil.rmtree(folder)
     assert f"v2.1.0-py{LANE}" in other.result(20)[0]
-
-
-# --- the lock file
 
 
 @pytest.fixture
@@ -457,8 +412,6 @@ def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock: dict[
     assert len(found.pop()) == 1
 
 
-# --- surroundings of a measurement
-
 ALTERING = (
     *("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "PYTORCH_JIT"),
     *(
@@ -479,8 +432,7 @@ def installed(conf: Config, tmp_path: Path) -> InstalledEnvironment:
     packages.mkdir()
     (packages / "numpy.py").touch()
     (packages / "torch.py").write_text("__version__ = '2.0.1'\n")
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={packages}:$PYTHONPATH exec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+    program(python, f'PYTHONPATH={packages}:$PYTHONPATH exec {sys.executable} "$@"')
     return InstalledEnvironment(conf, str(python))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,9 @@ from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
 from torch_history.system.errors import UserError
+
+from .processes import ran
+from .result_files import write_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARK = "selection.Selection.track_time"
@@ -120,14 +122,8 @@ def test_committed_evidence_is_whole() -> None:
         assert [causes.parse(path) for path in folder.iterdir()]
 
 
-# --- which evidence explains the series of a machine
-
-
 def machine(tmp_path: Path, name: str, device: str = "cpu") -> None:
-    folder = tmp_path / "results" / name
-    folder.mkdir(parents=True)
-    record = {"machine": name, "cpu": f"AMD EPYC ({name})", "device": device}
-    (folder / "machine.json").write_text(json.dumps(record))
+    write_machine(tmp_path / "results" / name, cpu=f"AMD EPYC ({name})", device=device)
 
 
 def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
@@ -139,9 +135,7 @@ def test_cause_that_was_found_on_another_processor_names_it(tmp_path: Path) -> N
         machine(tmp_path, name)
     stored(tmp_path)
     assert told(tmp_path, "here") == [(EVIDENCE.words, "")]
-    assert told(tmp_path, "there") == [
-        (f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here"),
-    ]
+    assert told(tmp_path, "there") == [(f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here")]
 
 
 def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path: Path) -> None:
@@ -156,9 +150,6 @@ def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path
         machine(tmp_path, name)
     stored(tmp_path, structs.replace(EVIDENCE, verdict="UNKNOWN"))
     assert told(tmp_path, "there") == []
-
-
-# --- what is made of it
 
 
 @pytest.mark.parametrize(
@@ -220,7 +211,7 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path
         "    def blocked_autorange(self, min_run_time):\n        self.times = [self.timer.timeit(1)]\n        return self\n"
     )
     (tmp_path / "script.py").write_text(text)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
     unit, _, number = done.stdout.partition(": ")
     assert unit == "seconds a call", done.stderr
     assert 0 < float(number) < 1
@@ -238,12 +229,10 @@ def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: 
     text = script(subject(str(own), "step", "", metric), "")
     (tmp_path / "torch.py").write_text("def set_num_threads(n): pass\ndef manual_seed(n): pass\n")
     (tmp_path / "script.py").write_text(text)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
     assert done.stderr == "before step " * calls
     assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
 
-
-# --- what is asked for
 
 SERIES = [
     Series("release-py3.11", "selection.Selection.track_time", (repr(variant), repr(size)))
@@ -262,33 +251,6 @@ def test_series_is_found_by_its_sentence_or_by_some_of_its_words() -> None:
         finding.matching("no_such_variant", SERIES)
 
 
-def test_largest_stored_changes_are_chosen() -> None:
-    found = finding.changed(
-        ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", "v2.13.0", "v2.14.0", 2
-    )
-    assert [series.metric for series in found] == ["time", "time"]
-    assert all(series.question == "selection" for series in found)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["2.0.1", "2.0.1"], "v2.0.1 was named twice: name two releases."),
-        (["2.0.1", "9.9.9"], "9.9.9"),
-    ],
-)
-def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> None:
-    answer = CliRunner().invoke(main, ["explain", *arguments])
-    assert answer.exit_code == 1
-    assert sentence in answer.stderr
-
-
-# --- what `run` offers
-
-
-# --- what `run --explain` does
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -304,31 +266,10 @@ def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments: list
     assert sentence in " ".join(answer.stderr.split())
 
 
-def test_file_beside_the_caller_is_the_one_that_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[explaining.Asked] = []
-    monkeypatch.setattr(explaining, "explain_asked", lambda one, *_: asked.append(one))
-    monkeypatch.chdir(tmp_path)
-    answer = CliRunner().invoke(main, ["explain", "2.13.0", "2.14.0", "f", "--workload", "mine.py"])
-    assert answer.exit_code == 0, answer.output
-    assert asked[0].workload == tmp_path / "mine.py"
-
-
-@dataclass
-class Asking:
-    """An own file that asks for two threads, and what is asked of `finding.explain`."""
-
-    told: list[tuple[str, str, Series]]
-    workload: Path
-    asked: list[Any]
-    said: list[str]
-
-    def explain(self, budget: float) -> int:
-        out = Console(file=io.StringIO())
-        return explaining.explain_told(self.told, suites.load(), "3.11", self.workload, budget, out, self.said.append)
-
-
-@pytest.fixture
-def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
+def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an own file that asks for two threads."""
     own = tmp_path / "mine.py"
     own.write_text(
         "threads = 2\n\ndef inputs():\n    return 1\n\ndef f(x):\n    return x\n\nfunctions = {'f': f, 'g': f, 'h': f}\n"
@@ -341,11 +282,12 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
     told = [
         ("v2.13.0", "v2.14.0", Series("release-py3.11", "mine.Own.track_time", (repr(name), "''"))) for name in "fgh"
     ]
-    found = Asking(told, own, [], [])
+    asked: list[tuple[str, int]] = []
+    said: list[Any] = []
 
-    def explain(series: Series, asked: Any, sides: Any, *rest: Any) -> Evidence:
-        found.asked.append(asked)
-        if asked.variant == "g":
+    def explain(series: Series, subject: Subject, sides: Any, *rest: Any) -> Evidence:
+        asked.append((subject.variant, subject.threads))
+        if subject.variant == "g":
             raise CannotExplain("g cannot run")
         return structs.replace(
             EVIDENCE, environment=series.environment, benchmark=series.benchmark, parameters=series.parameters,
@@ -353,15 +295,14 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
         )  # fmt: skip
 
     monkeypatch.setattr(explaining.finding, "explain", explain)
-    return found
-
-
-def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(asking: Asking) -> None:
-    assert asking.explain(60.0) == 2, "of three the first alone is begun"
-    assert [(subject.variant, subject.threads) for subject in asking.asked] == [("f", 2)]
-    assert asking.explain(20 * 60.0) == 0
-    assert [subject.variant for subject in asking.asked] == ["f", "g", "h"]
-    assert len(asking.said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
+    out = Console(file=io.StringIO())
+    assert explaining.explain_told(told, suites.load(), "3.11", own, 60.0, out, said.append) == 2, (
+        "one of three is begun"
+    )
+    assert asked == [("f", 2)]
+    assert explaining.explain_told(told, suites.load(), "3.11", own, 20 * 60.0, out, said.append) == 0
+    assert asked == [("f", 2), ("g", 2), ("h", 2)]
+    assert len(said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
 
 
 def test_own_file_is_explained_with_the_packages_that_it_requires(

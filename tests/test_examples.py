@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .processes import ran
 
 pytestmark = pytest.mark.releases
 
@@ -37,15 +38,8 @@ LEAKS = {"leak_in_python": 2**20, "leak_in_cpp": 2**20}
 
 def command(*words: str) -> str:
     """What the program prints in this checkout."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("torch-history"), *words],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
+    program = Path(sys.executable).with_name("torch-history")
+    return ran(program, *words, timeout=900, env={**os.environ, "COLUMNS": "200"}).stdout
 
 
 def measured(root: Path, name: str) -> list[dict[str, Any]]:

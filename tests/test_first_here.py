@@ -122,19 +122,3 @@ def test_publish_says_that_the_site_opens_on_this_machine(own_site: tuple[Path, 
     assert index["here"] == OWN
     assert [lane["machine"] for lane in index["lanes"]] == [OWN, MACHINE, MACHINE]
     assert json.loads((html / "asv" / "index.json").read_text())["params"]["machine"] == [OWN, MACHINE]
-
-
-@pytest.mark.browser
-def test_the_site_opens_on_what_its_publisher_measured_and_says_so(page: Any, own_site: tuple[Path, str]) -> None:
-    page.goto((own_site[0] / "index.html").as_uri())
-    page.wait_for_function("document.body.dataset.ready === (location.hash || '#')")
-    lanes = page.locator("#choose-lane")
-    assert lanes.input_value() == f"{OWN}-release-py3-11"
-    assert page.locator("#lane label > span").inner_text() == "Measured on the machine that published this site"
-    groups = lanes.locator("optgroup").evaluate_all(
-        "groups => groups.map(group => [group.label, group.children.length])"
-    )
-    assert groups == [["the machine that published this site", 1], ["other machines", 2]]
-    lanes.select_option(f"{MACHINE}-release-py3-11")
-    page.wait_for_function("document.body.dataset.ready === (location.hash || '#') && location.hash")
-    assert page.locator("#lane label > span").inner_text() == "Measured on"

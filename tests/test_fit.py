@@ -137,8 +137,6 @@ def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said_of_them(
     assert "peak allocated" not in asked.output
 
 
-# --- a real release
-
 CONVOLUTION = """
 import torch
 def inputs(device):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import json
 import os
 import secrets
 import signal
@@ -33,6 +32,8 @@ from torch_history.store.launches import Case, Launch, append_launches, read_lau
 from torch_history.system.errors import UserError
 
 from .loopback_slurm import Cluster, cluster, missing
+from .processes import program, until
+from .result_files import write_machine
 
 MACHINE, CASES, PAUSE = "a-node", 4, "TORCH_HISTORY_TEST_PAUSE"
 TAGS = [f"v2.{minor}.0" for minor in range(10, 16)]
@@ -46,11 +47,9 @@ def launch(release: str, number: int, metric: str = "operators", duration: float
 
 
 def write(results: Path, launches: list[Launch], cpu: str = "A") -> None:
-    folder = results / MACHINE
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "device": "cpu", "cpu": cpu, "version": 1}))
+    write_machine(results / MACHINE, cpu=cpu)
     for one in launches:
-        append_launches(folder / f"{one.release}-release-py3.11.jsonl", [one])
+        append_launches(results / MACHINE / f"{one.release}-release-py3.11.jsonl", [one])
 
 
 def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
@@ -108,13 +107,6 @@ def here(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         Local(found.fleet).cancel()
 
 
-def wait_for(true: Callable[[], Any], seconds: float = 60) -> None:
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 def test_everything_is_measured_once_and_collecting_again_adds_nothing(here: Here) -> None:
     said = here(*RUN, "--executor", "local")
     assert f"{len(TAGS) * CASES} lines of launches are new, 0 were there." in said
@@ -126,10 +118,10 @@ def test_everything_is_measured_once_and_collecting_again_adds_nothing(here: Her
 def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.2")
     here(*RUN, "--executor", "local", "--detach")
-    wait_for(lambda: all(job_of(here.fleet, number).lines > 1 for number in (0, 1)))
+    until(lambda: all(job_of(here.fleet, number).lines > 1 for number in (0, 1)))
     for words in Local(here.fleet).live().values():
         os.kill(int(words.split()[-1]), signal.SIGKILL)
-    wait_for(lambda: not Local(here.fleet).live())
+    until(lambda: not Local(here.fleet).live())
     written = here.written()
     assert "waits" in here("status")
     monkeypatch.setenv(PAUSE, "0")
@@ -182,9 +174,9 @@ def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(here: H
 def test_a_cancelled_fleet_keeps_what_it_measured(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.3")
     here(*RUN, "--executor", "local", "--detach")
-    wait_for(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
+    until(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
     here("cancel")
-    wait_for(lambda: not Local(here.fleet).live())
+    until(lambda: not Local(here.fleet).live())
     assert here("status").count(": cancelled.") == 2
     assert here.launches
     assert "2 of 2 jobs are not done" in here(*RUN, "--executor", "local", code=3)
@@ -200,19 +192,11 @@ def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) ->
     assert len([*read_launches(tmp_path / "out", MACHINE)]) == 1
 
 
-# --- Slurm, played by scripts
-
-
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-
-    def play(name: str, script: str) -> None:
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-
-    play("sbatch", f'printf "%s\\n" "$@" >> {tmp_path}/asked')
-    return play
+    program(tmp_path / "sbatch", f'printf "%s\\n" "$@" >> {tmp_path}/asked')
+    return lambda name, script: program(tmp_path / name, script)
 
 
 def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, slurm: Any, tmp_path: Path) -> None:
@@ -234,9 +218,6 @@ def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, slurm: A
 def test_an_option_of_several_lines_is_refused(option: str, here: Here, slurm: Any, tmp_path: Path) -> None:
     assert "Nothing was submitted" in here(*RUN, "--sbatch", option, code=1)
     assert not (tmp_path / "asked").exists()
-
-
-# --- the plan, and what a job is
 
 
 @pytest.mark.parametrize(("count", "nodes"), [*itertools.product((1, 2, 5, 6, 9, 40), (1, 2, 4, 64))])
@@ -300,7 +281,7 @@ def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(
 ) -> None:
     monkeypatch.setenv(PAUSE, "0.5")
     here(*RUN, "--detach")
-    wait_for(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
+    until(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
     at_limit = nodes.ask("squeue", "--noheader", "--array", "--nodelist=n1", "--format=%i").strip()
     nodes.ask("scancel", "--batch", "--signal=USR1", at_limit)  # as Slurm does before a time limit
     for state in ("down", "resume"):

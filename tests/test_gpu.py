@@ -18,6 +18,8 @@ from torch_history.measuring import gpu
 from torch_history.measuring.conditions import Watch
 from torch_history.measuring.gpu import WatchedGpu, reasons_in_words, sample_of, summary
 
+from .processes import lives, program, until
+
 WORK = "1980, 2619, 55, 310.12, 97, 0x0000000000000000"
 IDLE = "345, 2619, 34, 70.50, 0, 0x0000000000000001"
 CARD = "580.65.06, 81559, 9.0, 1980, 700.00, Enabled, Disabled, Enabled"
@@ -39,7 +41,6 @@ class Box:
     def __init__(self, folder: Path) -> None:
         self.folder, self.line = folder, folder / "line"
         self.asked, self.number = folder / "asked", folder / "number"
-        (folder / "bin").mkdir()
         self.tells(WORK)
         self.plays(self.looping())
 
@@ -53,19 +54,12 @@ class Box:
 
     def plays(self, loop: str, once: str = f"echo '{CARD}'") -> None:
         """`loop` is what the tool does where it is asked again and again, `once` where it is asked once."""
-        path = self.folder / "bin" / "nvidia-smi"
-        note = f'echo "$*" >> {self.asked}'
-        path.write_text(
-            f'#!/bin/sh\n{note}\ncase "$*" in *--loop-ms*) echo $$ > {self.number}\n{loop}\n;; *)\n{once}\n;; esac\n'
-        )
-        path.chmod(0o755)
+        asked = f'case "$*" in *--loop-ms*) echo $$ > {self.number}\n{loop}\n;; *)\n{once}\n;; esac'
+        program(self.folder / "bin" / "nvidia-smi", f'echo "$*" >> {self.asked}\n{asked}')
 
     def alive(self) -> bool:
         """Whether the tool that was started last still runs."""
-        try:
-            return "State:\tZ" not in Path("/proc", self.number.read_text().strip(), "status").read_text()
-        except FileNotFoundError:
-            return False
+        return lives(self.number.read_text().strip())
 
 
 @pytest.fixture(autouse=True)
@@ -93,13 +87,6 @@ def watched(said: list[str]) -> Iterator[Callable[[], WatchedGpu]]:
     yield make
     for each in made:
         each.close()
-
-
-def until(true: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 def test_what_the_card_does_meanwhile_is_told_with_its_settings(
@@ -166,9 +153,6 @@ def test_the_card_that_is_measured_is_asked_and_no_other(
     assert all(asked in call.split() for call in calls)
 
 
-# --- what cannot be had is said
-
-
 def unknown(found: WatchedGpu, said: list[str]) -> str:
     """Why nothing is known, which was said once, however often it is asked."""
     whys = set()
@@ -209,9 +193,6 @@ def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], Wat
     until(lambda: bool(found._told.why))
     assert found.state()["samples"] == 1
     assert unknown(found, said) == "nvidia-smi ended with 7"
-
-
-# --- whose end is whose
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system does not end it")

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
@@ -23,6 +22,8 @@ from uv import find_uv_bin
 
 from torch_history.releases import added, environments, intact, repository
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
+
+from .processes import lives, program, until
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 NAME = f"v2.0.1-py{LANE}"
@@ -98,9 +99,6 @@ def lock_all(wheels: Path, tag: str = "v2.0.1", version: str = "2.0.1") -> None:
     )
 
 
-# --- what is installed
-
-
 def test_local_version_in_a_folder_of_the_resolvers_is_not_taken(conf: Config, wheels: Path) -> None:
     lock_all(wheels)
     write_wheel(wheels, "torch==2.0.1+evil", requires="helper")
@@ -162,9 +160,6 @@ def test_digests_are_of_what_was_installed_wherever_that_is(conf: Config, wheels
     assert second["helper==1.0"] != first["helper==1.0"]
 
 
-# --- what is removed
-
-
 def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -205,9 +200,6 @@ def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf: 
     kept = {path.name for path in Path("env", CACHE, "archive-v0").rglob("*.py")}
     assert same.stat().st_nlink == 2
     assert kept == {"helper.py"}
-
-
-# --- what is edited afterwards, which reaches every release that shares the file
 
 
 @pytest.fixture
@@ -332,9 +324,6 @@ def test_what_an_own_file_needs_besides_is_looked_at_too(conf: Config, shared: P
     assert module.read_text().startswith("name")
 
 
-# --- uv's own configuration
-
-
 @pytest.mark.parametrize(
     ("file", "text"),
     [("uv.toml", '[pip]\ntarget = "elsewhere"\n'), ("pyproject.toml", '[tool.uv.pip]\ntarget = "elsewhere"\n')],
@@ -345,9 +334,6 @@ def test_a_configuration_in_the_working_folder_sends_no_package_elsewhere(
     Path(file).write_text(text)
     assert (at_work(conf, "v2.0.1") / "torch.py").exists()
     assert not Path("elsewhere").exists()
-
-
-# --- one writer
 
 
 SCRIPT = """\
@@ -394,10 +380,7 @@ class Program:
     """Starts programs that install v2.0.1 by a uv that takes its time; `said` is what each such uv has said."""
 
     def __init__(self, here: Path) -> None:
-        self.here = here
-        self.script = here / "uv"
-        self.script.write_text(SCRIPT.format(python=sys.executable, here=str(here)))
-        self.script.chmod(0o755)
+        self.here, self.script = here, program(here / "uv", SCRIPT.format(python=sys.executable, here=str(here)))
 
     def start(self, steps: int, ears: str = "hearing") -> subprocess.Popen[Any]:
         command = [sys.executable, "-c", PROGRAM, str(self.script), LANE, ears]
@@ -410,52 +393,25 @@ class Program:
 
     def writer(self) -> int:
         """The process of the uv that writes; waits until one does."""
-        until = time.monotonic() + 30
-        while not (self.said and Path("env", NAME, "written").exists()):
-            assert time.monotonic() < until, "no uv began to write"
-            time.sleep(0.02)
+        until(lambda: self.said and Path("env", NAME, "written").exists())
         return int(self.said[-1][1])
 
 
-@pytest.fixture
-def program(conf: Config, tmp_path: Path) -> Program:
-    return Program(tmp_path)
-
-
-def lives(process: int) -> bool:
-    try:
-        return Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def test_uv_ends_with_a_killed_program_and_the_next_start_builds_anew(program: Program) -> None:
-    first = program.start(steps=1000)
-    writer = program.writer()
+@pytest.mark.parametrize(("ears", "steps"), [("hearing", 1000), ("deaf", 60)])
+def test_uv_ends_with_a_killed_program_or_keeps_the_lock_and_the_next_start_builds_anew(
+    conf: Config, tmp_path: Path, ears: str, steps: int
+) -> None:
+    programs = Program(tmp_path)
+    first = programs.start(steps, ears)
+    writer = programs.writer()
     first.send_signal(signal.SIGKILL)
     first.wait(10)
-    until = time.monotonic() + 1
-    while lives(writer) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not lives(writer)
-    second = program.start(steps=2)
-    assert second.wait(30) == 0
-    assert [what for what, _ in program.said] == ["begins", "begins", "ends"]
+    if ears == "hearing":
+        until(lambda: not lives(writer), 1)
+    assert lives(writer) == (ears == "deaf")
+    assert programs.start(steps=2).wait(30) == 0
+    assert [what for what, _ in programs.said] == ["begins", *["ends"] * (ears == "deaf"), "begins", "ends"]
     written = Path("env", NAME, "written").read_text().split()
     assert len(written) == 2
     assert str(writer) not in written
     assert Path("env", NAME, MARK).exists()
-
-
-def test_uv_that_outlives_its_program_keeps_the_lock_and_a_second_start_waits(program: Program) -> None:
-    first = program.start(steps=60, ears="deaf")
-    writer = program.writer()
-    first.send_signal(signal.SIGKILL)
-    first.wait(10)
-    assert lives(writer)
-    second = program.start(steps=2)
-    assert second.wait(30) == 0
-    assert [what for what, _ in program.said] == ["begins", "ends", "begins", "ends"]
-    written = Path("env", NAME, "written").read_text().split()
-    assert len(written) == 2
-    assert str(writer) not in written

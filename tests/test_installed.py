@@ -18,6 +18,8 @@ import pytest
 
 from torch_history.system import program
 
+from .processes import ran
+
 ROOT = Path(__file__).resolve().parents[1]
 UV = str(Path(sys.executable).with_name("uv"))
 
@@ -88,7 +90,7 @@ def elsewhere(installed: Path, tmp_path: Path) -> Iterator[tuple[Path, Path, dic
 
 def said(elsewhere: tuple[Path, Path, dict[str, str]], *words: str) -> subprocess.CompletedProcess[str]:
     command, folder, variables = elsewhere
-    return subprocess.run([str(command), *words], cwd=folder, env=variables, capture_output=True, text=True)
+    return ran(str(command), *words, cwd=folder, env=variables, code=None)
 
 
 def test_it_says_its_version_and_what_wheels_bring(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:

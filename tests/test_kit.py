@@ -14,18 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from recorder import certificate
 from recorder.build import build
 from tools import kit as make
-from torch_history.cli import main
 from torch_history.kit import archive
 from torch_history.releases.axis import Axis
 from torch_history.releases.uv import run_uv
 from torch_history.system.errors import UserError
 
 from . import lab
+from .processes import program, ran
 from .test_releases import environments  # noqa: F401  a fixture
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,14 +151,6 @@ class Zeros(io.RawIOBase):
         return bytes(given)
 
 
-def test_something_else_than_an_archive_is_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "none.tar.xz"
-    path.write_bytes(b"\xfd7zXZ\x00 no archive")
-    answer = CliRunner().invoke(main, ["kit", "file", str(path)])
-    assert answer.exit_code == 1
-    assert "is no archive of a kit" in answer.output
-
-
 def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds files that this program did not make"):
@@ -183,8 +174,7 @@ def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(pyt
     except subprocess.CalledProcessError:
         pytest.skip(f"Python {python} is not on this machine")
     make._copy(tmp_path)
-    answer = subprocess.run([found, "-c", COMPILE, str(tmp_path)], capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    ran(found, "-c", COMPILE, str(tmp_path))
 
 
 def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
@@ -238,11 +228,8 @@ def recorded(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """An interpreter of 2.15.0 that runs on the recorder, which stands in for the card, whatever it inherits."""
     folder, environment = tmp_path_factory.mktemp("card"), environments / "v2.15.0-py3.11"
     variables = build(environment, folder).variables("hopper")
-    path = folder / "python"
     set_ = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-    path.write_text(f'#!/bin/sh\n{set_}\nexec {environment / "bin" / "python"} "$@"\n')
-    path.chmod(0o755)
-    return path
+    return program(folder / "python", f'{set_}\nexec {environment / "bin" / "python"} "$@"')
 
 
 @pytest.mark.releases
@@ -260,8 +247,7 @@ def test_a_kit_asks_every_case_and_measures_without_a_network_and_what_it_wrote_
     asked += ["--question", "intersection", "--question", "batching"]
     usual = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(python), "TORCH_HISTORY_MACHINE": "far"}
     command = ["unshare", "-n", str(kit / make.SCRIPT), "--within", "15m", "--rounds", "1", *asked]
-    answer = subprocess.run(command, cwd=tmp_path, env=usual, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    ran(*command, cwd=tmp_path, env=usual)
     told = certificate.read(kit / archive.ANSWERS)
     assert told.recorder
     assert {case: of.failed for case, of in told.cases.items() if of.failed} == {}

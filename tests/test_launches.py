@@ -114,9 +114,6 @@ def quiet(warned: list[str]) -> None:
 SAMPLES = [[0.30, 0.31, 0.32], [2.4, 2.6, 2.5], [0.03, 0.05, 0.04], [0.3, 0.3, 0.4]]
 
 
-# --- what one launch is
-
-
 def test_launch_keeps_samples_case_by_case(tmp_path: Path) -> None:
     recorded = results()
     add(recorded, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)), duration=12.345)
@@ -378,8 +375,6 @@ def test_benchmark_without_parameters_is_kept_too(tmp_path: Path) -> None:
     assert launch.facts["torch"] == "2.0.1+cu117"
 
 
-# --- sizes that nobody asked for
-
 NOT_ASKED = 'torch-history: {"not_asked": "size paper was not asked for: set TORCH_HISTORY_SIZES=paper"}'
 
 
@@ -403,9 +398,6 @@ def test_cases_that_asv_did_not_select_are_no_cases(tmp_path: Path) -> None:
     assert [case.parameters for case in stored(tmp_path)[0].cases] == [CASES[2]]
 
 
-# --- asv's own file
-
-
 def test_asv_reads_its_file_with_the_samples_of_all_launches_pooled(tmp_path: Path) -> None:
     for shift in (0.0, 1.0):
         recorded = results()
@@ -418,28 +410,6 @@ def test_asv_reads_its_file_with_the_samples_of_all_launches_pooled(tmp_path: Pa
     medians = [statistics.median(samples) for samples in pooled]
     assert read.get_result_value(TIME["name"], TIME["params"]) == pytest.approx(medians)
     assert read.commit_hash == "v2.0.1"
-
-
-def test_interrupted_save_leaves_asvs_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES))
-    recorded.save(str(tmp_path))
-    before = file_of(tmp_path, ending="json").read_bytes()
-
-    def half(path: Any, *arguments: Any, **keywords: Any) -> None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text("{ half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(util, "write_json", half)
-    add(recorded, BYTES, answer([1, 2, 3, 4]))
-    with pytest.raises(KeyboardInterrupt):
-        recorded.save(str(tmp_path))
-    assert file_of(tmp_path, ending="json").read_bytes() == before
-    assert sorted(path.name for path in file_of(tmp_path).parent.iterdir()) == [
-        f"v2.0.1-{ENVIRONMENT}.json",
-        f"v2.0.1-{ENVIRONMENT}.jsonl",
-    ]
 
 
 def test_refused_release_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,9 +441,6 @@ def test_another_torch_than_the_release_is_warned_of(
     if warns:
         assert f"torch {torch} was measured" in warned[0]
         assert "v2.0.1" in warned[0]
-
-
-# --- the file of launches
 
 
 def some_launch(launch: str = "aa", **changed: Any) -> Launch:
@@ -545,9 +512,6 @@ def test_append_waits_until_another_has_finished_its_line(tmp_path: Path) -> Non
         fcntl.flock(other, fcntl.LOCK_UN)
         waiting.result(20)
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb", "cc"]
-
-
-# --- as a plugin
 
 
 def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from asv import util
-from asv.machine import Machine, MachineCollection
+from asv.machine import Machine
 
 from torch_history.measuring import machine, machine_records
 from torch_history.system.errors import UserError
+
+from .processes import program
 
 CPUINFO = """\
 processor	: 0
@@ -38,9 +40,7 @@ class Box:
         self.cpuinfo.write_text(CPUINFO)
 
     def nvidia_smi(self, script: str) -> None:
-        path = self.bin / "nvidia-smi"
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        program(self.bin / "nvidia-smi", script)
 
 
 @pytest.fixture(autouse=True)
@@ -79,11 +79,7 @@ H200 = "echo 'NVIDIA H200, 570.86.15'"
         ("", "", CPU_RECORD),
         (H200, "", GPU_RECORD),
         (H200, "cpu", CPU_RECORD),
-        (
-            "echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9",
-            "",
-            CPU_RECORD,
-        ),
+        ("echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9", "", CPU_RECORD),
         ("echo 'No devices were found'", "", CPU_RECORD),
         ("exit 127", "", CPU_RECORD),
     ],
@@ -144,14 +140,3 @@ def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     with pytest.raises(util.UserError, match="results on another device: cpu, and cuda was to be measured"):
         Machine.load(interactive=False).save(str(tmp_path / "results"))
     assert json.loads((tmp_path / "results" / "here" / "machine.json").read_text())["device"] == "cpu"
-
-
-def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:
-    box.nvidia_smi(H200)
-    machine_records.setup()
-    assert Path(MachineCollection.get_machine_file_path()) == tmp_path / ".asv-machine.json"
-    loaded = Machine.load(interactive=False)
-    assert {key: value for key, value in vars(loaded).items() if key != "version"} == GPU_RECORD
-    loaded.save(str(tmp_path / "results"))
-    stored = json.loads((tmp_path / "results" / "nvidia-h200" / "machine.json").read_text())
-    assert (stored["device"], stored["gpu"], stored["driver"]) == ("cuda", "NVIDIA H200", "570.86.15")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch_history.analysis.markdown import code, escape
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, append_launches, read_launches
 
+from .result_files import write_machine
 from .test_launches import some_launch
 
 PARSER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
@@ -82,9 +82,7 @@ def hostile(tmp_path: Path) -> Path:
     """Results whose machine, environment, variant and reasons are called HOSTILE, as far as a disk allows."""
     machine = HOSTILE.replace("/", "_")
     folder = tmp_path / machine
-    record = {"machine": machine, "device": "recorder", "card": "turing", "cpu": HOSTILE}
-    folder.mkdir()
-    (folder / "machine.json").write_text(json.dumps(record))
+    write_machine(folder, device="recorder", card="turing", cpu=HOSTILE)
     environments = (machine, f"{machine}b")
     for number, release in enumerate(("v2.0.1", "v2.1.0")):
         for environment in environments:

@@ -1,9 +1,5 @@
 """Are the numbers right? Overlaps against NumPy, bytes against arithmetic, the clock against a call of known length, and a
-GPU that is played here.
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words (as with pytest.importorskip, but `measure` must be imported before torch, because it fixes the threads).
-"""
+GPU that is played here."""
 
 from __future__ import annotations
 
@@ -19,14 +15,11 @@ from typing import Any
 
 import pytest
 
+from .torch_here import np, torch
+
+# isort: split
+
 import measure
-
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
-
 from contract.request import END, TAKE
 from measure import clock, device, explain, facts, profile, turns
 from workloads import WrongResult, intersection
@@ -56,9 +49,6 @@ def overlap_in_float64(arguments: tuple) -> Any:
     return np.where(sides[0] > 0, sides[0], 0) * np.where(sides[1] > 0, sides[1], 0)
 
 
-# --- the workload
-
-
 @pytest.mark.parametrize("variant", UNCOMPILED)
 def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: str) -> None:
     call = intersection.variants[variant](arguments)
@@ -69,11 +59,6 @@ def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: st
         # a side below 100 is rounded by 2**-18 at most and its product with one below 100 by 2**-11
         assert np.abs(got.numpy() - want).max() < 0.002
     assert 0.2 < (want > 0).mean() < 0.8
-
-
-def test_expected_agrees_with_another_way_to_write_it(arguments: tuple) -> None:
-    want = overlap_in_float64(arguments)
-    assert np.array_equal(intersection.expected(*(corners.numpy() for corners in arguments)), want)
 
 
 def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes() -> None:
@@ -117,8 +102,6 @@ def test_wrong_result_is_refused_in_a_sentence(arguments: tuple, wrong: Callable
     with pytest.raises(WrongResult, match=sentence):
         intersection.check(arguments, planted(wrong)(arguments))
 
-
-# --- bytes, allocations, operators
 
 RESULT = 30_000 * 500 * 4
 """Bytes of one [N, M] float32 tensor of size small: 60,000,000."""
@@ -191,9 +174,6 @@ def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments: tup
     groups, allocations = alone(work)
     # one group makes the result alone; unfused it is the nine tensors of eager
     assert (groups, allocations) in ((1, 1), (0, 9))
-
-
-# --- the clock
 
 
 def busy(seconds: float) -> None:
@@ -300,22 +280,6 @@ def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypa
     assert set("".join(blocks)) == {"c"}
     assert len(set(blocks[-5:])) == 1
     assert len(blocks[-1]) > 1
-
-
-def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    happened: list[str] = []
-    monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
-
-    def call() -> int:
-        happened.append("call")
-        return len(happened)
-
-    assert clock.warm_up(call, "cuda") == 3
-    assert happened == ["call", "call", "call", "synchronize cuda"]
-    assert clock.warm_up(call, "cuda", 1) == 5
-
-
-# --- a GPU that is played
 
 
 class Event:
@@ -449,9 +413,6 @@ def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch: py
         profile.profile(lambda: None, "cpu")
 
 
-# --- which device
-
-
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root folder whose files say whether there is a GPU; to ask CUDA is an error here."""
@@ -560,23 +521,6 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch, major: int, minor: int, archs: str
     monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
 
 
-def test_releases_that_run_on_a_gpu_are_those_whose_wheels_say_so() -> None:
-    """Of every capability between the oldest and the newest, by the architectures that wheels.json has of each release."""
-    wheels = json.loads((ROOT / "wheels.json").read_text())
-    of = {tag.removeprefix("v"): wheel["architectures"] for tag, wheel in wheels.items()}
-    releases = sorted(of, key=device._in_order)
-    for have in (35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121):
-        running = [release for release in releases if device.runs(f"sm_{have}", of[release])]
-        said = device._wheels_for(f"sm_{have}")
-        if not running:
-            assert said.startswith("no wheel")
-            continue
-        assert running == releases[releases.index(running[0]) : releases.index(running[-1]) + 1]
-        newest = running[-1] == releases[-1]
-        which = f"of {running[0]} and later" if newest else f"from {running[0]} to {running[-1]}"
-        assert said == f"wheels of the package index {which} run on it", have
-
-
 @pytest.mark.parametrize(("capability", "runs"), [((6, 1), False), ((7, 0), True), ((7, 5), True), ((12, 0), True)])
 def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], runs: bool
@@ -589,9 +533,6 @@ def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentenc
         return
     with pytest.raises(device.DeviceUnavailable, match=r"needs a GPU of sm_70 or newer, .* and this one is sm_61; the"):
         device.require_capability("warm_up", "compiled")
-
-
-# --- what was measured
 
 
 def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> None:

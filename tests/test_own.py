@@ -1,8 +1,4 @@
-"""Is a file of one's own measured as it is, and is what is wrong with it said in a sentence?
-
-This file needs torch, NumPy and asv_runner and runs in an interpreter that has them, such as a release's; elsewhere it is
-skipped in words.
-"""
+"""Is a file of one's own measured as it is, and is what is wrong with it said in a sentence?"""
 
 from __future__ import annotations
 
@@ -16,16 +12,11 @@ from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
+# isort: split
 
-    from benchmarks import own
-except ImportError as _error:
-    pytest.skip(f"needs torch, NumPy and asv_runner, and {_error}", allow_module_level=True)
-
+from benchmarks import own
 from workloads import WrongResult
 
 FILE = """
@@ -42,6 +33,7 @@ functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambd
 """
 
 
+INPUTS = "def inputs(): return 1\n"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -132,6 +124,15 @@ def test_what_counts_as_rounding(tmp_path: Path, want: list, got: list, sentence
         ("import nothing_like_this", "my-file.py cannot be imported: ModuleNotFoundError: No module named"),
         ("def inputs(): return 1", "my-file.py names nothing to measure"),
         ("functions = {'f': abs}", "my-file.py has no function `inputs`"),
+        (f"{FILE}METRICS = ('tme',)", r"metric `tme`, and there is none. Did you mean `time`\?"),
+        (f"{FILE}METRICS = ('process_time',)", "which is of a process, and has no `command`"),
+        (f"{FILE}command = 'python x.py'", "command `command` that is no list of words"),
+        (f"{INPUTS}functions = {{1: abs}}", "has 1 in `functions`, which is no name"),
+        (f"{INPUTS}functions = {{'caf\\udce9': abs}}", r"has 'caf\\udce9' in `functions`, which is no name"),
+        (f"{INPUTS}functions = {{'x' * 101: abs}}", "which is no name: give it a text of at most 100 printable"),
+        (f"{INPUTS}functions = {{'f': abs}}; iterators = {{'f': range}}", "has `f` in `functions` and in `iterators`"),
+        (f"{INPUTS}functions = {{'f': abs}}; variants = {{'f': abs}}", "has `f` in `functions` and in `variants`"),
+        (f"{INPUTS}functions = {{'f': abs}}; sizes = {{4: {{}}}}", "has 4 in `sizes`, which is no name"),
     ],
 )
 def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
@@ -184,19 +185,6 @@ def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
     workload.check(arguments, torch.ones(2))
     with pytest.raises(WrongResult, match="`check` says that the result is wrong"):
         workload.check(arguments, -torch.ones(2))
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("METRICS = ('tme',)", "metric `tme`, and there is none. Did you mean `time`?"),
-        ("METRICS = ('process_time',)", "which is of a process, and has no `command`"),
-        ("command = 'python x.py'", "command `command` that is no list of words"),
-    ],
-)
-def test_metrics_and_commands_that_cannot_be_are_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    with pytest.raises(own.WorkloadUnreadable, match=sentence.replace("?", r"\?")):
-        written(tmp_path, FILE + "\n" + text)
 
 
 def test_an_iterator_is_consumed(tmp_path: Path) -> None:

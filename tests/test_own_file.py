@@ -34,6 +34,12 @@ def test_threads_are_read(tmp_path: Path) -> None:
     assert read(tmp_path, "threads = 2\n").threads == 2
 
 
+def test_requirements_are_read_and_a_change_is_another_version(tmp_path: Path) -> None:
+    one = read(tmp_path, "requirements = ['torchvision', 'transformers==4.44.*']\n")
+    assert one.requirements == ("torchvision", "transformers==4.44.*")
+    assert read(tmp_path, "requirements = ['torchvision']\n").digest != one.digest
+
+
 def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("1")
     before, versions = digest_and_versions(tmp_path)
@@ -54,6 +60,14 @@ def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> N
         ("threads = 0", "`threads` in mine.py must be a whole number"),
         ("needs = 'data.csv'", "`needs` in mine.py must be a list of files"),
         ("needs = ['gone.csv']", "because of .*gone.csv, which it needs: it cannot be read .No such file"),
+        ("requirements = 'torchvision'", "`requirements` in mine.py must be a list of packages"),
+        ("requirements = ['torch==2.0']", "names torch, which is what is compared"),
+        ("requirements = ['Torch']", "names torch"),
+        ("requirements = ['a @ https://index.example/a.whl']", "names an address"),
+        ("requirements = ['-r other.txt']", "is no package with a version"),
+        ("requirements = ['./here']", "is no package with a version"),
+        ("requirements = ['a\\n--index-url b']", "is no package with a version"),
+        ("requirements = [1]", "1 is no name of a package"),
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(tmp_path: Path, more: str, sentence: str) -> None:

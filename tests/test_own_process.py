@@ -1,7 +1,4 @@
-"""Is what a process takes as a whole told right: its memory, a leak and none, its time, and what comes before each call?
-
-Needs torch and NumPy, as tests/test_own.py does.
-"""
+"""Is what a process takes as a whole told right: its memory, a leak and none, its time, and what comes before each call?"""
 
 from __future__ import annotations
 
@@ -19,14 +16,12 @@ from types import SimpleNamespace
 
 import pytest
 
-import measure  # noqa: F401
+from .processes import until
+from .torch_here import torch
 
-try:
-    import torch
+# isort: split
 
-    from measure import process, resident, stopwatch
-except ImportError as _error:
-    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+from measure import process, resident, stopwatch
 
 
 def test_a_leak_of_a_megabyte_a_call_is_told() -> None:
@@ -226,14 +221,7 @@ def test_a_process_ends_with_the_case_that_started_it(tmp_path: Path) -> None:
         process.measured(["python", "-c", code], str(tmp_path))
         os._exit(0)
     number = tmp_path / "number"
-    wait_until(lambda: number.exists() and number.read_text())
+    until(lambda: number.exists() and number.read_text())
     os.kill(case, signal.SIGKILL)
     os.waitpid(case, 0)
-    wait_until(lambda: not Path("/proc", number.read_text()).exists())
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    ends = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < ends, "nothing happened within 20 s"
-        time.sleep(0.05)
+    until(lambda: not Path("/proc", number.read_text()).exists())

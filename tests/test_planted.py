@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from .torch_here import torch
 
-from measure import planted, profile  # noqa: E402
-from measure.planted import IN_CALLS, PlantedFailure, into, into_each, share  # noqa: E402
+# isort: split
+
+from measure import planted, profile
+from measure.planted import IN_CALLS, PlantedFailure, into, into_each, share
 
 Work = Callable[[], object]
 CASES = {size: next(f"case {i}" for i in range(1000) if share(f"case {i}") == size) for size in (0.0, 0.05, 0.1, 0.2)}

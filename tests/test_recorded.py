@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,9 @@ from torch_history.cli import main
 from torch_history.kit import check
 from torch_history.measuring.machine import describe
 from torch_history.store.details import add_details, read_details
+
+from .processes import ran
+from .result_files import write_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -37,10 +39,7 @@ def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: py
     ("options", "sentence"),
     [
         (["--device", "recorder", "--only", "times"], "no time: measure on cpu or cuda"),
-        (
-            ["--device", "recorder", "--budget", "5m"],
-            "--budget, --within and --installed mean nothing on the recorder",
-        ),
+        (["--device", "recorder", "--budget", "5m"], "--budget, --within and --installed mean nothing on the recorder"),
         (["--device", "cpu", "--card", "hopper"], "add --device recorder"),
         (["--device", "banana"], "'banana' is no device"),
     ],
@@ -89,8 +88,7 @@ def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:
     for name, device in (("a", "cpu"), ("recorded", "recorder")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": device}))
+        write_machine(tmp_path / name, device=device)
         (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
     assert choose_machine(tmp_path, None, "elsewhere") == "a"
     assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
@@ -98,8 +96,7 @@ def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path)
 
 def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path: Path) -> None:
     def measures(name: str, lines: int, *tags: str) -> None:
-        (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": "cpu"}))
+        write_machine(tmp_path / name)
         for tag in tags:
             (tmp_path / name / f"{tag}-release-py3.11.jsonl").write_text("{}\n" * lines)
 
@@ -113,9 +110,6 @@ def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_th
     assert choose_machine(tmp_path, None, "a") == "a"
 
 
-# --- a real release, through the command
-
-
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the suite in which one release was counted by the command, in two launches."""
@@ -127,10 +121,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     code = "from torch_history.cli import main; main()"
     asked = ["run", "2.0.1", "--device", "recorder", "--rounds", "2", "--question", "intersection"]
     asked += ["--question", "selection"]
-    ended = subprocess.run(
-        [sys.executable, "-c", code, *asked], cwd=suite, env=surroundings, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ran(sys.executable, "-c", code, *asked, cwd=suite, env=surroundings)
     return suite
 
 
@@ -189,11 +180,6 @@ def test_zeros_are_no_result_where_no_kernel_ran(counted: Path) -> None:
     from recorder.build import build
 
     environment = counted / "env" / "recorder" / "v2.0.1-py3.11"
-    ended = subprocess.run(
-        [str(environment / "bin" / "python"), "-c", KERNELS_DO_NOT_RUN, str(ROOT)],
-        env=build(environment).surroundings(),
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 0, ended.stderr
+    surroundings = build(environment).surroundings()
+    ended = ran(environment / "bin" / "python", "-c", KERNELS_DO_NOT_RUN, ROOT, env=surroundings)
     assert ended.stdout.startswith("kernels do not run on this GPU")

@@ -26,6 +26,7 @@ from recorder.environments import create
 from torch_history.releases.axis import Axis
 
 from . import caching_allocator
+from .processes import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -100,8 +101,7 @@ def program(recorder: Path, tmp_path: Path) -> Program:
         subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(compiled), str(text)], check=True)
         command = [sys.executable, "-c", READER, str(compiled), str(ROOT), reads_by_design]
         surroundings = {"LD_PRELOAD": str(on), "PATH": "/usr/bin:/bin", **variables}
-        ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
-        assert ended.returncode == 0, ended.stderr
+        ended = ran(*command, env=surroundings)
         answer: dict[str, Any] = json.loads(ended.stdout)
         return answer
 
@@ -200,9 +200,6 @@ def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(pr
     assert program(body)["returned"] == 0
 
 
-# --- what is refused
-
-
 @pytest.mark.parametrize(
     ("body", "refused"),
     [
@@ -259,9 +256,6 @@ def test_a_process_without_the_recorder_is_told_so() -> None:
         pass
 
 
-# --- cards
-
-
 @pytest.mark.parametrize("line", ["multiProcessorCount = 0", ""])
 def test_a_number_that_is_0_or_absent_is_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "devices.toml"
@@ -279,10 +273,7 @@ def test_properties_are_as_large_as_cuda_has_them(tmp_path: Path, major: int, si
         'int main(void) { printf("%zu", sizeof(struct properties)); }'
     )
     subprocess.run(["gcc", "-w", "-o", str(tmp_path / "size"), str(text)], check=True)
-    assert subprocess.run([str(tmp_path / "size")], capture_output=True, text=True).stdout == str(size)
-
-
-# --- wheels
+    assert ran(str(tmp_path / "size"), code=None).stdout == str(size)
 
 
 def wheel(environment: Path, cuda: str = "'12.8'", nvrtc: bool = True) -> Path:
@@ -306,8 +297,6 @@ def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(
     assert built.surroundings("hopper", caching=False)["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
     assert built.surroundings("hopper")["RECORDER_CARD"] == "hopper"
 
-
-# --- real releases
 
 ISSUE_95668 = """
 import torch, gc
@@ -347,8 +336,7 @@ def run(built: Built, script: str, **how: Any) -> str:
     surroundings = built.surroundings(**how)
     # Unbuffered: else a process that is forked prints what this one held back.
     command = [str(python), "-u", "-c", script, str(ROOT)]
-    ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    ended = ran(*command, env=surroundings)
     return ended.stdout
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from asv.environment import EnvironmentUnavailable
 from torch_history.explaining.launching import Launch, Side, Subject
 from torch_history.explaining.reproduction import script
 from torch_history.releases.environments import find_python, packages_of
+
+from .processes import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
@@ -115,9 +115,7 @@ def command(suite: Path) -> Command:
     """Runs `asv` or `torch-history` in the copy, with a home of its own."""
 
     def run(tool: str, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:
-        answer = subprocess.run(
-            _words(tool, arguments), cwd=suite, env=_surroundings(suite), capture_output=True, text=True
-        )
+        answer = ran(*_words(tool, arguments), cwd=suite, env=_surroundings(suite), code=None)
         assert answer.returncode == expect, answer.stdout + answer.stderr
         return answer
 
@@ -237,45 +235,6 @@ variants = {
 """
 
 
-def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Command, suite: Path) -> None:
-    # Times may be asked again for what others did beside them, counts never.
-    arguments = ("run", "2.0.1", "2.15.0", "--rounds", "2", "--only", "counts", "--question", "intersection")
-    process = subprocess.Popen(
-        _words("torch-history", arguments),
-        cwd=suite,
-        env=_surroundings(suite),
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell runs the tests with &
-    )
-    stored = suite / "results" / "test" / "v2.0.1-release-py3.11.jsonl"
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline and not (stored.exists() and stored.read_text(encoding="utf-8").count("\n") >= 2):
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
-    kept = stored.read_text(encoding="utf-8")
-    answer = command("torch-history", *arguments)
-    assert "Continuing session" in answer.stdout
-    assert stored.read_text(encoding="utf-8").startswith(kept)
-    for release in ("v2.0.1", "v2.15.0"):
-        first = [
-            (launch["benchmark"], *case["parameters"])
-            for launch in launches(suite, release)
-            if launch["round"] == 1
-            for case in launch["cases"]
-        ]
-        assert len(first) == len(set(first))
-        assert {launch["round"] for launch in launches(suite, release)} == {1, 2}
-    assert "v2.0.1 -> v2.15.0" in answer.stdout
-    assert (
-        "intersection peak memory, scripted and traced and stacked_scripted: "
-        "180.0 MB more each (2.00 to 4.00 times more) in 3 cases" in (" ".join(answer.stdout.split()))
-    )
-    again = command("torch-history", *arguments)
-    assert "has already measured this" in again.stdout
-
-
 def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(
     command: Command, suite: Path, tmp_path: Path
 ) -> None:
@@ -303,18 +262,6 @@ def raises(x):
 
 functions = {"doubled": lambda x: x + x, "halved": lambda x: x / 2, "raises": raises}
 """
-
-
-def test_a_mended_file_does_not_answer_for_what_it_was(command: Command, suite: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.py"
-    arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--rounds", "2")
-    mine.write_text(OWN, encoding="utf-8")
-    assert "raises: NO NUMBER" in command("torch-history", *arguments).stdout
-    mine.write_text(OWN.replace('raise ValueError("no number")', "return x * 2"), encoding="utf-8")
-    said = command("torch-history", *arguments, "--only", "times").stdout
-    assert "mine time, raises: " in said
-    assert "ValueError" not in said
-    assert "peak memory" not in said
 
 
 def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(
@@ -385,7 +332,7 @@ def test_first_calls_of_a_question_are_timed_and_have_a_script(environments: Pat
     assert 0 < timed["cpu"] < 20
     path = tmp_path / "script.py"
     path.write_text(script(asked, ""), encoding="utf-8")
-    printed = subprocess.run([python, path], capture_output=True, text=True, check=True).stdout
+    printed = ran(python, path).stdout
     assert 0 < float(printed.removeprefix("seconds: ")) < 20
 
 
@@ -417,24 +364,8 @@ def test_neither_environment_holds_what_only_the_other_needs(environments: Path)
     assert "nvidia-cublas" in names[1] - names[0]
     for folder in environments.glob("v*-py*/"):
         freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", str(folder / "bin" / "python")]
-        found = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
+        found = ran(*freeze).stdout.split()
         assert sorted(found) == sorted(packages_of(folder))
-
-
-def test_the_installed_torch_is_recorded_under_its_release_without_network(command: Command, suite: Path) -> None:
-    python = str(suite / "env" / "v2.15.0-py3.11" / "bin" / "python")
-    offline = {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
-    arguments = ("run", "--installed", "--python", python, "--rounds", "1", "--question", "intersection")
-    answer = subprocess.run(
-        _words("torch-history", arguments),
-        cwd=suite,
-        env={**_surroundings(suite), **offline},
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    (path,) = (suite / "results" / "test").glob("*.jsonl")
-    assert path.name == "v2.15.0-installed-py3.11.jsonl"
 
 
 def test_an_installed_torch_recorded_under_another_release_says_so(command: Command, suite: Path) -> None:
@@ -452,5 +383,4 @@ def test_what_needs_torch_is_tested_in_each_release(environments: Path, release:
     code = f"import sys; sys.path.append({os.path.dirname(os.path.dirname(pytest.__file__))!r}); import pytest; "
     code += f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', *{tests!r}]))"
     python = environments / f"{release}-py{lane}" / "bin" / "python"
-    answer = subprocess.run([str(python), "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    ran(str(python), "-c", code, cwd=ROOT)

@@ -13,7 +13,6 @@ import pytest
 from msgspec.structs import replace
 
 from torch_history.analysis import replication as replication_module
-from torch_history.analysis import verdicts
 from torch_history.analysis.code import same_code
 from torch_history.analysis.compare import as_json, find, summary
 from torch_history.analysis.replication import Measured, OtherPlaces, Place, Standing, replication
@@ -24,6 +23,7 @@ from torch_history.site.data import lanes
 from torch_history.store.launches import Case, Launch, append_launches, read_on_axis
 from torch_history.store.machines import processor_of
 
+from .result_files import write_machine
 from .test_verdicts import launch
 
 pytestmark = pytest.mark.usefixtures("no_code")
@@ -75,7 +75,6 @@ def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu: object) -
 def test_another_machine_that_cannot_be_read_ends_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(results, "here", {"cpu": "Ours"}, {})
     machine(results, "there", {"cpu": "Theirs"}, {"both": 1.6})
-    compared = replication_module.compare_history
 
     def raising(*_: object) -> list[Change]:
         raise TypeError("a number where a text belongs")
@@ -83,7 +82,6 @@ def test_another_machine_that_cannot_be_read_ends_nothing(results: Path, monkeyp
     monkeypatch.setattr(replication_module, "compare_history", raising)
     found = find(results, "here", HERE, OLD, NEW)
     assert {of.machines.standing for of in found.elsewhere.values()} == {Standing.NOT_TESTABLE}
-    assert compared is verdicts.compare_history
 
 
 def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
@@ -129,10 +127,7 @@ def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> 
 
 
 def machine(results: Path, name: str, about: dict[str, str], ratios: dict[str, float], version: str = "1") -> None:
-    (results / name).mkdir(exist_ok=True)
-    (results / name / "machine.json").write_text(
-        json.dumps({"machine": name, "device": "cpu", "threads": "1", **about})
-    )
+    write_machine(results / name, **about)
     for one in launches(HERE, ratios, 7):
         append_launches(results / name / f"{one.release}-{HERE}.jsonl", [replace(one, version=version)])
 

@@ -16,12 +16,10 @@ import pytest
 
 from contract.request import ADDED
 from torch_history.cli.running import having
-from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store import skipped
-from torch_history.store.launches import packages_words
 from torch_history.system.errors import SessionError
 
 PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
@@ -119,52 +117,3 @@ def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:
     environment._added = tmp_path
     told = environment.surroundings({})
     assert told[ADDED] == told["ASV_PYTHONPATH"] == str(tmp_path)
-
-
-FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
-
-
-def read(folder: Path, requirements: str) -> OwnWorkload:
-    path = folder / "mine.py"
-    path.write_text(f"{FILE}requirements = {requirements}\n")
-    return OwnWorkload.of(path)
-
-
-def test_requirements_are_read_and_a_change_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    one = read(tmp_path, "['torchvision', 'transformers==4.44.*']")
-    assert one.requirements == ("torchvision", "transformers==4.44.*")
-    assert read(tmp_path, "['torchvision']").digest != one.digest
-
-
-@pytest.mark.parametrize(
-    ("requirements", "sentence"),
-    [
-        ("'torchvision'", "`requirements` in mine.py must be a list of packages"),
-        ("['torch==2.0']", "names torch, which is what is compared"),
-        ("['Torch']", "names torch"),
-        ("['a @ https://index.example/a.whl']", "names an address"),
-        ("['-r other.txt']", "is no package with a version"),
-        ("['./here']", "is no package with a version"),
-        ("['a\\n--index-url b']", "is no package with a version"),
-        ("[1]", "1 is no name of a package"),
-    ],
-)
-def test_what_is_no_plain_package_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requirements: str, sentence: str
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(SessionError, match=sentence):
-        read(tmp_path, requirements)
-
-
-def test_packages_that_differ_are_listed() -> None:
-    old = {"packages": ["torchvision==0.29.1", "numpy==1.26.4", "gone==1"]}
-    new = {"packages": ["torchvision==0.30.0", "numpy==1.26.4"]}
-    assert packages_words(old, new) == "Packages that differ: gone 1 -> none, torchvision 0.29.1 -> 0.30.0."
-    assert packages_words(new, new) == "Both have the same packages."
-    assert packages_words({}, new) == ""
-    assert packages_words(old, new, ["torchvision"]).startswith(
-        "Packages that differ: torchvision 0.29.1 -> 0.30.0, gone"
-    )
-    assert added.name_of("Torch_Vision[extra]>=0.2; python_version > '3'") == "torch-vision"

@@ -92,9 +92,6 @@ def command(*arguments: str) -> Result:
     return found
 
 
-# --- files that are read
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["jsonl", "environments", "json", "machine.json"])
 def test_damaged_file_is_named_once_and_the_rest_is_used(here: Path, warned: list[str], name: str, damage: str) -> None:
@@ -181,9 +178,6 @@ def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[s
     assert f"{file} cannot be read or written: File exists." in answered.stderr
 
 
-# --- asv's own file
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[str], damage: str) -> None:
     path = file_of(here, "json")
@@ -206,9 +200,6 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None
     (launch,) = read_launches(tmp_path, "here")
     assert [case.number for case in launch.cases] == [4, None, 8, None]
     assert launch.cases[1].failed == "its answer, inf, is no number"
-
-
-# --- machines
 
 
 def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -283,9 +274,6 @@ def test_damaged_collection_of_machines_is_kept_beside(
         assert [str(path) in sentence for sentence in warned] == [True]
 
 
-# --- environments and the state of a session
-
-
 class Here:
     """Stands for an environment where none is asked to measure."""
 
@@ -325,9 +313,6 @@ def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tm
     assert not Session(conf, axis, PLAN, Here(), folder=tmp_path).finished
 
 
-# --- two at once
-
-
 HOLD = """
 import sys
 from pathlib import Path
@@ -359,11 +344,6 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
         both.enter_context(alone(env))
         with pytest.raises(SessionError, match=f"process {os.getpid()}"):
             both.enter_context(alone(env))
-
-
-def _with(conf: Any, **changed: Any) -> Any:
-    conf.__dict__.update(changed)
-    return conf
 
 
 FORK = multiprocessing.get_context("fork")
@@ -410,9 +390,6 @@ def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path:
     assert warned == []
     names = [file_of(path.parent, ending).name for ending in ("environments", "json", "jsonl")]
     assert sorted(of.name for of in path.parent.iterdir()) == names
-
-
-# --- killed at any moment
 
 
 def save_on_and_on(results: Path, sessions: Iterator[int], finished: Connection) -> None:

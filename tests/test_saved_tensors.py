@@ -1,9 +1,5 @@
 """What do the modes of autograd save? Values and gradients against NumPy in float64, bytes against arithmetic, and child
-processes that die, hang or raise.
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words (as with pytest.importorskip, but `measure` must be imported before torch, because it fixes the threads).
-"""
+processes that die, hang or raise."""
 
 from __future__ import annotations
 
@@ -15,13 +11,9 @@ from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import profile
 from workloads import Unavailable, WrongResult, saved_tensors
@@ -94,9 +86,6 @@ def gradients_of(arguments: saved_tensors.Arguments) -> list:
     return found
 
 
-# --- values and gradients
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("variant", GRADIENT)
 def test_mode_keeps_value_and_gradients(made: Any, variant: str, script: str) -> None:
@@ -130,16 +119,11 @@ def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant
     saved_tensors.check(arguments, result)
 
 
-# --- the inputs
-
-
 def test_inputs_are_the_same_for_the_same_seed(made: Any) -> None:
     first, again, other = (made("chain", seed=seed).tensors for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not torch.equal(first[1], other[1])
 
-
-# --- bytes
 
 MATRIX = 4 * SIDE * SIDE
 LAYER = 4 * BATCH * WIDTH
@@ -205,9 +189,6 @@ def test_disabling_hooks_changes_no_byte_and_no_gradient(made: Any, script: str,
     assert found[0] == found[1]
 
 
-# --- what disabling does
-
-
 @since_1_13
 def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(made: Any) -> None:
     arguments = made("chain")
@@ -219,12 +200,6 @@ def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(mad
     for variant in ("plain", "checkpoint_reentrant", "no_grad"):
         with disabled("not in here"):
             built(variant, arguments)()
-
-
-# --- what cannot run here
-
-
-# --- another process
 
 
 def dies(arguments: Any) -> None:
@@ -287,9 +262,6 @@ def test_profile_of_a_child_counts_the_parent_alone(made: Any) -> None:
     found = [profile.profile(call, "cpu") for call in (small, large)]
     assert found[0] == found[1]
     assert (found[0].peak_memory, found[0].allocations) == (VALUE, 1)
-
-
-# --- what check refuses
 
 
 def planted(change: Callable[[Any], dict]) -> Callable[[Any], Any]:

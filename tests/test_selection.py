@@ -1,8 +1,4 @@
-"""Does every way to select give what the mask says, and take the bytes that arithmetic says?
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words.
-"""
+"""Does every way to select give what the mask says, and take the bytes that arithmetic says?"""
 
 from __future__ import annotations
 
@@ -10,13 +6,9 @@ from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import profile
 from workloads import Unavailable, WrongResult, selection

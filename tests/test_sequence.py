@@ -1,7 +1,4 @@
-"""Are the first calls of a process timed one by one, summed up rightly, and with nothing kept from before?
-
-This file needs torch and runs in an interpreter that has it, such as a release's; elsewhere it is skipped in words.
-"""
+"""Are the first calls of a process timed one by one, summed up rightly, and with nothing kept from before?"""
 
 from __future__ import annotations
 
@@ -15,12 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import torch
 
-try:
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import sequence
 
@@ -102,9 +96,6 @@ def test_caches_are_empty_within_and_as_before_afterwards(monkeypatch: pytest.Mo
     assert [os.environ.get(name) for name in (*VARIABLES, "SET_MEANWHILE")] == ["before", None, None]
     assert vars(headers) == {"_HEADER_DIR": "built/before", "_HEADER_LOCK_DIR": "built/before/locks"}
     assert tempfile.gettempdir() == temporary
-
-
-# --- the processes that repeat it
 
 
 def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import random
-import re
 import subprocess
 import time
 from collections import Counter
@@ -33,7 +32,7 @@ from torch_history.cli.running import Asked
 from torch_history.measuring import choice, recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
-from torch_history.measuring.session import AGAIN_SHARE, MOST_PATIENCE, Session, load_suite
+from torch_history.measuring.session import AGAIN_SHARE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
 from torch_history.upgrading.room import Room
@@ -239,18 +238,6 @@ def test_variants_and_sizes_are_chosen_by_their_names(make: Make, world: World, 
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
 
 
-def test_with_a_limit_what_a_claim_rests_on_comes_first() -> None:
-    cases = [
-        ("warm_up.WarmUp", ("'frozen'", "'one shape'")),
-        ("selection.Selection", ("'where_product'", "'rows 1 % x 100'")),
-        ("selection.Selection", ("'mask'", "'rows 1 % x 1'")),
-        ("selection.Selection", ("'mask'", "'rows 1 % x 100'")),
-        ("saved_tensors.SavedTensors", ("'plain'", "'loop'")),
-        ("intersection.Intersection", ("'scripted'", "'small'")),
-    ]
-    assert sorted(cases, key=lambda case: choice.rank(*case)) == [cases[i] for i in (5, 3, 4, 2, 1, 0)]
-
-
 def test_with_a_limit_slow_variants_are_left_out_and_all_rounds_of_a_portion_come_before_the_next(
     make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,11 +288,6 @@ def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
     assert Asked(**more).seconds_within(device) == seconds
 
 
-def test_plan_of_all_cases_is_the_one_that_it_was_before_cases_could_be_named() -> None:
-    plan = Plan(("v2.0.1", "v2.15.0"), "release-py3.11", "selection", ("small",), 3)
-    assert plan.digest == "31dd11681853c424"
-
-
 def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: World, said: Console) -> None:
     session = make(launches=3, budget=3600.0)
     session.measure(said)
@@ -319,22 +301,6 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     text = said.export_text()
     assert "times are conclusive" in text
     assert "of the budget are left" in text
-
-
-def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
-    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[str] = []
-
-    def trial(self: Session, tag: str) -> dict[str, str | None]:
-        tried.append(tag)
-        return {}
-
-    monkeypatch.setattr(Session, "_trial", trial)
-    make(workload="digest", budget=0.0).measure(said)
-    assert tried == [NEW]
-    make(workload="digest", budget=60.0).measure(said)
-    assert tried == [NEW]
 
 
 @pytest.fixture
@@ -394,16 +360,6 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
     asked = len(world.asked)
     make(launches=1).measure(said)
     assert world.asked[asked:] == [(NEW, "even")]
-
-
-def test_case_that_the_file_lists_no_more_is_passed_over(make: Make, world: World, said: Console) -> None:
-    session = make(launches=2, budget=3600.0)
-    session.measure(said)
-    listed = [{**of, "params": [["'noisy'", "'even'"], of["params"][1]]} for of in (TIME, BYTES)]
-    work, _ = session._work({"selection.Selection": listed}, 3, 3600.0)
-    assert work == {"selection.Selection": {0: (OLD, NEW)}}
-    gone = [{**of, "params": [["'even'"], of["params"][1]]} for of in (TIME, BYTES)]
-    assert not any(session._work({"selection.Selection": gone}, 3, 3600.0)[0].values())
 
 
 @pytest.mark.usefixtures("_a_second_each")
@@ -486,17 +442,6 @@ def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
 
 
 @pytest.mark.usefixtures("one_after_another")
-def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothing(
-    make: Make, world: World, said: Console
-) -> None:
-    world.busy_before, world.noise = set(range(1000)), 0.001
-    make(only="counts", launches=1).measure(said)
-    assert world.waits == []
-    make().measure(said)
-    assert [most for _, most in world.waits] == [MOST_PATIENCE, MOST_PATIENCE - 40.0]
-
-
-@pytest.mark.usefixtures("one_after_another")
 def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said: Console) -> None:
     world.disturbed_laps = set(range(100))
     session = make()
@@ -530,15 +475,6 @@ def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: Wo
     session.measure(said)
     assert len(world.asked) == 2 * 4
     assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
-
-
-@pytest.mark.usefixtures("one_after_another")
-def test_progress_goes_on_while_cases_are_asked_again(make: Make, world: World, said: Console) -> None:
-    """The bar is full only where a round ends."""
-    world.disturbed_laps, world.noise = {1}, 0.001
-    session = make(launches=1)
-    session.measure(said)
-    assert (session._shown.done, session._shown.total) == (16, 16), "the round was disturbed, and asked again"
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
@@ -627,9 +563,6 @@ def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
     assert variables["TORCH_HISTORY_SIZES"] == "small"
     assert variables["TORCH_HISTORY_ONLY"] == "times"
     assert os.environ["TORCH_HISTORY_SIZES"] == "paper"
-
-
-# --- counts that are stored
 
 
 PACKAGES = {"torch": "2.15.0+cu132", "packages": ["torch==2.15.0"], "cpu_capability": "AVX512", "threads": 1}
@@ -727,9 +660,6 @@ def test_counts_are_taken_once_where_a_session_goes_on(
     assert set(stored.values()) == {1}
 
 
-# --- on the recorder, where nothing is timed
-
-
 @pytest.fixture
 def recorder(make: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     """A session of two releases on the recorder."""
@@ -753,9 +683,6 @@ def test_an_interrupted_count_goes_on_with_what_is_missing(
     second.measure(said)
     assert len(world.asked) == 2 * 4
     assert len({(launch.release, case.parameters) for launch in second.launches() for case in launch.cases}) == 8
-
-
-# --- of an upgrade
 
 
 @pytest.fixture
@@ -795,17 +722,6 @@ def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_upgrade_that_measured_not_all_once_goes_on_with_the_same_command(
-    upgrade: Callable[..., Sessions], world: World
-) -> None:
-    upgrade(7.0).measure((OLD, NEW), ())
-    assert len(world.asked) == 8, "it ends between two cases"
-    upgrade(3600.0).measure((OLD, NEW), ())
-    sizes = {case.parameters[1] for launch in upgrade(0).launches((OLD, NEW), ()) for case in launch.cases}
-    assert sizes == {"'small'", "'paper'"}
-
-
-@pytest.mark.usefixtures("_a_second_each")
 def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
     upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -817,21 +733,6 @@ def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
     monkeypatch.setattr(type(laboratory), "install", lambda self, tags: installed.extend(tags))
     laboratory.measure((OLD, NEW), ())
     assert (installed, laboratory.measured) == ([OLD, NEW], len(world.asked))
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_where_the_budget_decides_the_end_is_told_to_a_third_after_one_round(
-    upgrade: Callable[..., Sessions], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch_history.measuring.budget.first_forecast", lambda *_: 1000.0)
-    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
-    world.noise = 2.0
-    upgrade(300.0).measure((OLD, NEW), ())
-    match = re.search(r"it ends in about (\d+) min\b", said.export_text())
-    assert match
-    assert 2 / 3 < 60 * int(match[1]) / (len(world.asked) - 16) < 4 / 3, (
-        "of the sixteen of the first round it is told after"
-    )
 
 
 def test_upgrade_measures_both_sizes_and_installs_each_release_once(

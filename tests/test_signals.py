@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .processes import ran
+
 ROOT = Path(__file__).resolve().parents[1]
 
 AT_AN_IMPORT = """
@@ -44,7 +46,7 @@ def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals,
         "nothing",
     ]
     hangup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # which nohup has made to be ignored
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=hangup)
+    done = ran(*command, cwd=ROOT, preexec_fn=hangup, code=None)
     assert done.returncode == 128 + number
     assert "Traceback" not in done.stderr
     assert done.stderr.count("Stopped.") == 1
@@ -116,7 +118,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_signal_ends_what_was_forked_in_silence() -> None:
     """As where a process is stopped that has not got so far as to say how it wants to be."""
-    done = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = ran(sys.executable, "-c", FORKED, cwd=ROOT, timeout=30, code=None)
     assert (done.stdout, done.stderr) == (f"{-signal.SIGTERM}\n", "")
 
 
@@ -162,7 +164,7 @@ def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to: str, firs
     stopped = 0
     for line in range(first, 300, 2):
         command = [sys.executable, "-c", AT_EACH_LINE, str(line), str(tmp_path), sent_to]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, start_new_session=True)
+        done = ran(*command, cwd=ROOT, timeout=30, start_new_session=True, code=None)
         assert done.returncode in (0, 130), (line, done.stderr)
         assert "Traceback" not in done.stderr, (line, done.stderr)
         assert not list(tmp_path.iterdir()), (line, list(tmp_path.iterdir()))
@@ -192,7 +194,7 @@ except KeyboardInterrupt:
 
 def test_a_signal_that_comes_in_a_finaliser_is_neither_lost_nor_a_traceback(root: Path) -> None:
     began = time.monotonic()
-    ended = subprocess.run([sys.executable, "-c", LOST], cwd=root, capture_output=True, text=True)
+    ended = ran(sys.executable, "-c", LOST, cwd=root, code=None)
     assert ended.returncode == 128 + signal.SIGTERM
     assert ended.stderr == "\nStopped. What was finished is kept. The same command continues from here.\n"
     assert time.monotonic() - began < 15

@@ -15,6 +15,8 @@ import pytest
 import measure  # noqa: F401
 from measure import start_up
 
+from .processes import ran
+
 RELEASE = "v2.13.0"
 MB = 2**20
 
@@ -110,7 +112,7 @@ def suite(root: Path, tmp_path: Path) -> Path:
 def ended(suite: Path, workload: str, variant: str) -> subprocess.CompletedProcess:
     program = str(suite / "measure" / "start_up.py")
     process = [sys.executable, "-I", program, workload, variant, str(suite / "answer.json")]
-    return subprocess.run(process, capture_output=True, text=True)
+    return ran(*process, code=None)
 
 
 def told(suite: Path, workload: str, variant: str) -> dict[str, Any]:
@@ -196,8 +198,7 @@ def test_a_release_is_measured_through_the_command(root: Path, tmp_path: Path) -
     code = "from torch_history.cli import main; main()"
     asked = ["run", "--installed", "--python", str(python), "--as", RELEASE, "--only", "times", "--rounds", "1"]
     process = [sys.executable, "-c", code, *asked, "--question", "start_up", "--device", "cpu"]
-    done = subprocess.run(process, cwd=copy, env=surroundings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ran(*process, cwd=copy, env=surroundings)
     lines = (copy / "results" / "test" / f"{RELEASE}-installed-py3.11.jsonl").read_text().splitlines()
     numbers = {
         (launch["benchmark"].rpartition("track_")[2], case["parameters"][0].strip("'")): (

@@ -92,9 +92,6 @@ def where(steps: Sequence[Step]) -> list[tuple[Kind, str, str]]:
     return [(step.kind, step.new, step.until) for step in steps]
 
 
-# --- times
-
-
 @pytest.mark.parametrize("drift", [0.0, 0.03])
 @pytest.mark.parametrize(("size", "verdict"), [(1.1, Verdict.SLOWER), (0.9, Verdict.FASTER)])
 @pytest.mark.parametrize("place", [1, 9, 18, 29])
@@ -273,9 +270,6 @@ def test_told_change_names_the_levels_over_the_whole_axis_and_each_step() -> Non
 
 def test_a_launch_each_tells_nothing() -> None:
     assert told(measured(lambda i: 1.5 if i >= 6 else 1.0, [TAGS[:12]], launches=1)) == []
-
-
-# --- counts and bytes
 
 
 @pytest.mark.parametrize(

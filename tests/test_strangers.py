@@ -56,6 +56,15 @@ def test_versions_told_from_the_files_are_those_that_asv_was_told() -> None:
     assert sources.versions(ROOT) == {name: of["version"] for name, of in listed.items() if isinstance(of, dict)}
 
 
+@pytest.mark.committed
+def test_every_newest_launch_is_of_a_version_that_these_sources_would_go_on_with() -> None:
+    known = {*sources.versions(ROOT).items()}
+    newest = sorted((ROOT / "results").glob("*/v2.15.0-release-py3.11.jsonl*"))
+    assert newest
+    for path in newest:
+        assert {(one.benchmark, one.version) for one in read_file(path)} & known, path
+
+
 def flipped(path: Path) -> Iterator[None]:
     """Goes on with one bit of the file flipped, and another."""
     whole = path.read_bytes()

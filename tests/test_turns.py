@@ -211,9 +211,6 @@ def test_turns_end_where_other_processes_would_tell_more_and_not_before(monkeypa
     assert price(count) <= 1.1 * price(best)
 
 
-# --- what turns say
-
-
 def launches(of: dict[str, list[list[float]]]) -> list[Launch]:
     """Rounds of one session: release -> the turns of each round."""
     return [

@@ -10,7 +10,6 @@ import itertools
 import json
 import math
 import random
-import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -19,23 +18,22 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from msgspec import structs
 
 from torch_history.analysis.causes import Known
 from torch_history.analysis.series import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.measuring.budget import Effort, effort
-from torch_history.measuring.reuse import TAKEN
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
-from torch_history.upgrading.expectation import forecast
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
 from torch_history.upgrading.sessions import NotInstalled, Spent
 from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text
+
+from .processes import program
 
 ROOT = Path(__file__).resolve().parents[1]
 TAGS = tuple(f"v2.{i}.0" for i in range(30))
@@ -293,64 +291,6 @@ def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_
     assert laboratory.sessions == len(laboratory.stored)
 
 
-def test_what_the_search_leaves_of_the_budget_is_the_ends_again() -> None:
-    laboratory: Any = Laboratory({"f": {9: 1.1}, "noisy": {}})
-    measured: list[tuple[int, float]] = []
-    measure = laboratory.measure
-
-    def listen(tags: tuple[str, ...], cases: Collection[Any], share: float) -> None:
-        measured.append((len(tags), share))
-        measure(tags, cases, share)
-
-    laboratory.measure = listen
-    asked(laboratory)
-    assert (measured[0], measured[-1]) == ((2, 0.5), (2, 1.0))
-    assert {releases for releases, _ in measured[1:-1]} == {3}
-
-
-def test_counts_that_were_stored_are_said_in_the_answer() -> None:
-    laboratory: Any = Laboratory({"f": {9: 1.1}})
-    upgrade, _ = asked(laboratory)
-    for key, launches in laboratory.stored.items():
-        facts = {TAKEN: "there a session"}
-        stored = [structs.replace(of, facts=facts) if "memory" in of.benchmark else of for of in launches]
-        laboratory.stored[key] = stored if len(key[0]) == 3 else launches
-    (line,) = (line for line in text(said(upgrade)).splitlines() if line.startswith("Counts of 1 case on "))
-    assert " those stored of there: same packages" in line
-    assert TAGS[9] in line
-
-
-# --- what it costs
-
-
-def test_forecast_counts_what_is_not_installed(tmp_path: Path, write_releases: Any) -> None:
-    axis = Axis.load(write_releases(*(tag[1:] for tag in TAGS)))
-    room = Room(tmp_path, "3.11", None)
-    first, then = forecast(axis.releases, room, 300.0)
-    assert re.fullmatch(
-        r"Both ends are measured first: 2 to install, about \d+ GB and 2 min\. "
-        r"After that measuring takes 5 min at most, in all\.",
-        first,
-    )
-    assert re.search(r"among 28 takes besides: 5 to install, about \d+ GB and 5 min\.$", then)
-    assert len(forecast(axis.releases[:2], room, 300.0)) == 1
-    assert "and explaining 30 min" in forecast(axis.releases, room, 300.0, 1800.0)[0]
-    size = float(first.split("about ")[1].split(" GB")[0])
-    room.added = 2.0
-    assert f"about {size + 4:.0f} GB" in forecast(axis.releases, room, 300.0)[0]
-
-
-def test_a_disk_that_is_too_small_for_the_search_is_said_beforehand(tmp_path: Path, write_releases: Any) -> None:
-    axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0"))
-
-    def told(limit: float | None) -> list[str]:
-        room = Room(tmp_path / "env", "3.11", limit)
-        return forecast(axis.releases, room, 300.0)
-
-    assert "which take about 14 GB: more than --disk 10GB." in told(10.0)[-1]
-    assert told(None) == told(14.0) == told(10.0)[:-1]
-
-
 def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_is_refused(
     played: Laboratory, tmp_path: Path
 ) -> None:
@@ -429,9 +369,6 @@ def test_change_whose_explanation_is_inconclusive_is_looked_for_again() -> None:
     assert "(the times scatter too much to tell)" in markdown(after)
 
 
-# --- the command
-
-
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
     """A laboratory of the real axis' releases that the command takes for its own."""
@@ -502,16 +439,6 @@ def test_explain_tells_the_cause_in_the_one_answer(
     assert "Nothing that can be explained is left." in command(tmp_path, "--explain").stderr
 
 
-def test_explain_is_refused_on_a_gpu_before_it_measures(
-    played: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upgrading, "describe", lambda request: {"device": "cuda", "machine": "here"})
-    found = command(tmp_path, "--explain")
-    assert found.exit_code == 1
-    assert "--explain works on a CPU only." in found.stderr
-    assert played.sessions == 0
-
-
 @pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])
 def test_fail_on_gives_exit_code_3(played: Laboratory, tmp_path: Path, limit: str, code: int) -> None:
     found = command(tmp_path, "--fail-on", limit)
@@ -573,16 +500,9 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(
     assert sentence in " ".join(found.stderr.split())
 
 
-# --- the release in use
-
-
 def interpreter(folder: Path, body: str) -> Path:
     """A `python` in a virtual environment that answers as `body` says."""
-    python = folder / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/sh\n{body}\n")
-    python.chmod(0o755)
-    return folder
+    return program(folder / "bin" / "python", body).parents[1]
 
 
 @pytest.mark.parametrize("version", ["2.3.1", "2.3.1+cu121"])

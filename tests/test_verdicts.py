@@ -115,9 +115,6 @@ def told(changes: Iterable[Change]) -> set[int]:
     return {int(one.series.parameters[0].strip("'")) for one in changes if one.verdict in CHANGED}
 
 
-# --- times
-
-
 @pytest.mark.parametrize(
     ("ratio", "noise", "verdict"),
     [
@@ -318,9 +315,6 @@ def test_intervals_of_one_series_of_its_own_hold_the_truth_where_it_is_as_usual(
     assert stats.binom.ppf(0.001, trials, 1 - FALSE_RATE) <= held
 
 
-# --- rounds
-
-
 def test_launches_of_plain_asv_that_have_no_rounds_are_compared_by_their_means() -> None:
     olds, news = [1.0, 1.02, 0.99], [1.3, 1.28, 1.31, 1.27]
     change = only(timed(OLD, olds, round=0) + timed(NEW, news, round=0))
@@ -355,8 +349,6 @@ def test_launches_out_of_line_make_no_change(launches: int, disturbed: int) -> N
         assert only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.CANT_TELL
 
 
-# --- over other releases
-
 NO_CHAIN = "no round has a number for both, and no chain of rounds with common releases connects them"
 
 
@@ -382,17 +374,12 @@ def test_releases_that_sessions_tie_by_another_are_compared_though_machines_diff
     assert rounds == 1 or (change.low or 0) < 0.9 < (change.high or 0)
 
 
-# --- noise that series tell each other
-
-
 def test_launches_that_agree_to_the_last_digit_are_no_proof_of_the_smallest_change() -> None:
     change = only(timed(OLD, [1.0, 1.0, 1.0]) + timed(NEW, [1.0, 1.0, 1.0]))
     assert change.verdict is Verdict.SAME
     assert change.low is not None
     assert change.low < 1
 
-
-# --- disturbed launches
 
 DISTURBED = {"conditions": {"disturbed": "another process took 40 % of a core"}}
 
@@ -419,9 +406,6 @@ def test_disturbed_launch_that_was_not_repeated_counts_and_is_counted() -> None:
     noise = timed(OLD, [0.5], facts=DISTURBED, round=3) + timed(NEW, [0.51], facts=DISTURBED, round=3)
     change = only([*quiet, *noise])
     assert (change.launches, change.disturbed) == ((3, 3), 2)
-
-
-# --- bytes and counts
 
 
 @pytest.mark.parametrize(
@@ -467,8 +451,6 @@ STALLS = "warm_up.WarmUp.track_stalls"
 def test_stalls_changed_where_all_launches_agree(old: list[int], new: list[int], verdict: Verdict) -> None:
     assert only(counted(OLD, old, STALLS) + counted(NEW, new, STALLS)).verdict is verdict
 
-
-# --- numbers that are missing
 
 NEEDS = "torch.compile needs torch >= 2.0"
 WRONG = "WrongResult: an overlap area is off by 3.2 square pixels"
@@ -530,9 +512,6 @@ def test_failure_of_one_launch_does_not_hide_the_numbers_of_the_others() -> None
     assert only(launches).verdict is Verdict.SLOWER
 
 
-# --- which launches count
-
-
 def test_times_of_separate_sessions_cannot_tell() -> None:
     # Two sessions may differ by the machine alone.
     launches = timed(OLD, [0.30, 0.31, 0.30], session="s1") + timed(NEW, [0.40, 0.41, 0.40], session="s2")
@@ -588,9 +567,6 @@ def test_rounds_of_one_start_of_the_interpreter_are_one_launch() -> None:
     assert change.launches == (1, 1)
     assert (change.old, change.new) == pytest.approx((1.0, 10.0))
     assert change.verdict is Verdict.CANT_TELL
-
-
-# --- words
 
 
 def spent(first: int, rate: float, division: Callable[[int], Any], walks: int = 500_000) -> float:

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 import requests
-from click.testing import CliRunner
 
 from tools import wheel_files
-from torch_history.cli import main
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import MARK
@@ -154,13 +152,3 @@ def test_committed_facts_agree_with_the_axis_and_the_lock() -> None:
         assert of.packages[0].version == release.version
         assert of.commit
         assert of.architectures
-
-
-@pytest.mark.committed
-def test_command_prints_what_differs() -> None:
-    answer = CliRunner().invoke(main, ["facts", "2.3.1", "2.15.0"])
-    assert answer.exit_code == 0
-    assert "GPU architectures" in answer.output
-    assert "from the wheels for Python 3.11.\n" in answer.output
-    older = CliRunner().invoke(main, ["facts", "1.8.0", "2.15.0"]).output
-    assert "from the wheels for Python 3.9 and 3.11.\n" in older

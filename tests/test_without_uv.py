@@ -12,17 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from .processes import ran
 from .test_releases import environments  # noqa: F401  a fixture
 
 ROOT = Path(__file__).resolve().parents[1]
 
-LACKING = (
-    "requests",
-    "threadpoolctl",
-    "torch",
-    "uv",
-    "virtualenv",
-)
+LACKING = ("requests", "threadpoolctl", "torch", "uv", "virtualenv")
 """What is made unimportable: all that a container with PyTorch has not, and asv does not need to measure."""
 
 BLOCK = f"import sys\nsys.modules.update(dict.fromkeys({LACKING!r}))\n"
@@ -57,8 +52,7 @@ def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_
         'release._root / "none"', f"type(release._root)({str(tmp_path)!r})"
     )
     surroundings = {**os.environ, "HOME": str(tmp_path), "TORCH_HISTORY_DEVICE": "cpu"}
-    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=surroundings, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    ran(sys.executable, "-c", code, cwd=ROOT, env=surroundings)
 
 
 @pytest.mark.parametrize(
@@ -66,23 +60,7 @@ def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_
 )
 def test_a_command_that_installs_nothing_needs_no_uv(line: str, tmp_path: Path) -> None:
     surroundings, words = {**os.environ, "HOME": str(tmp_path)}, line.format(tmp_path).split()
-    answer = subprocess.run(
-        [sys.executable, "-c", BLOCK + COMMAND, *words], cwd=ROOT, env=surroundings, capture_output=True, text=True
-    )
-    assert answer.returncode == 0, answer.stderr
-
-
-def test_a_command_that_needs_more_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    code = f"import sys\nsys.modules['jinja2'] = None\n{COMMAND}"
-    surroundings = {**os.environ, "HOME": str(tmp_path)}
-    answer = subprocess.run(
-        [sys.executable, "-c", code, "publish"], cwd=ROOT, env=surroundings, capture_output=True, text=True
-    )
-    assert (answer.returncode, answer.stdout) == (1, "")
-    (sentence,) = answer.stderr.splitlines()
-    assert sentence.startswith(
-        f"torch-history: `publish` needs the package jinja2, which {sys.executable} does not have. "
-    )
+    ran(sys.executable, "-c", BLOCK + COMMAND, *words, cwd=ROOT, env=surroundings)
 
 
 class Bare:
@@ -107,8 +85,7 @@ class Bare:
     def said(self, *words: str) -> str:
         """What this environment's Python prints there."""
         command = ["unshare", "-n", sys.executable, *words]
-        answer = subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
+        answer = ran(*command, cwd=self.folder, env=self.variables)
         return answer.stdout
 
     def numbers(self, environment: str) -> dict[tuple[str, ...], float | None]:

@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from .processes import ran
+
 pytestmark = pytest.mark.committed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +31,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path 
 TAGS = ("v2.0.1", "v2.1.0", "v2.1.2", "v2.14.1", "v2.15.0")
 """Releases whose results are in the copy: those that lines which are run name, and a few more."""
 
-INSTALLS, INDEX, MEASURES = "it installs PyTorch releases", "it asks the package index", "it measures for minutes"
+INSTALLS, INDEX = "it installs PyTorch releases", "it asks the package index"
 CLUSTER, TOOL = "it needs a cluster with Slurm", "it builds the environment of the tool that runs this test"
 NOT_RUN = {
     r"\. \.venv/bin/activate": TOOL,
@@ -185,8 +187,7 @@ def read_by_asv(words: list[str]) -> None:
 
 
 def read_by_make(words: list[str]) -> None:
-    answer = subprocess.run(["make", "--dry-run", *words], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    ran("make", "--dry-run", *words, cwd=ROOT)
 
 
 def test_each_reason_for_not_running_a_command_is_needed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import program, ran
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
 from torch_history.analysis.replication import Standing
@@ -330,13 +332,11 @@ def test_no_repository_no_folder_and_no_link_is_taken_for_results(
 
 def repository(folder: Path, ran: Path) -> None:
     """A repository whose settings let git run a program, which leaves a file."""
-    program = ran.with_name("program")
-    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
-    program.chmod(0o755)
+    runs = program(ran.with_name("program"), f"touch {ran}")
     author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     subprocess.run(["git", "init", "-q", folder], check=True)
     subprocess.run(["git", "-C", folder, *author, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", program], check=True)
+    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", runs], check=True)
 
 
 def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attacks: Callable[[str], Attacks]) -> None:
@@ -349,13 +349,10 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attack
         (folder / "file").write_text("x")
         with attack(f"a repository in {place}"):
             repository(folder / "nested", tmp_path / "ran")
-            said = subprocess.run(
-                [root / ".ci" / "commit", "x", "results"], cwd=tmp_path / "checkout", capture_output=True, text=True
-            )
-            assert said.returncode == 1
+            said = ran(root / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
             assert f"{place}/nested/.git" in said.stderr
             log = ["git", "-C", str(tmp_path / "checkout"), "log", "--oneline"]
-            assert subprocess.run(log, capture_output=True, text=True).stdout == ""
+            assert ran(*log, code=None).stdout == ""
             subprocess.run(["git", "-C", tmp_path / "checkout", "status"], capture_output=True, check=True)
             assert not (tmp_path / "ran").exists()
             shutil.rmtree(folder / "nested")
@@ -375,15 +372,9 @@ def test_too_little_memory_is_a_sentence(
     }[asked]
     for mebibytes in (150, 250, 500, 1000):
         with attack(f"{asked} with {mebibytes} MiB"):
-            said = subprocess.run(
-                [sys.executable, "-c", "from torch_history.cli import main; main()", *words],
-                env={**os.environ, "HOME": str(tmp_path)},
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2),  # noqa: B023
-            )
-            assert said.returncode == 1
+            limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
+            how = {"env": {**os.environ, "HOME": str(tmp_path)}, "timeout": SECONDS, "preexec_fn": limit}
+            said = ran(sys.executable, "-c", "from torch_history.cli import main; main()", *words, code=1, **how)
             assert f"may use {mebibytes} MiB" in said.stderr
             assert "Traceback" not in said.stderr
     attack.all_survived()

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import ran
+
 from .material import RELEASES, fill
 from .tally import Attacks
 
@@ -21,7 +23,7 @@ COMMAND = "import sys; from torch_history import __main__ as start; sys.exit(sta
 
 def of_group(group: int) -> list[str]:
     """The living processes of a process group."""
-    listed = subprocess.run(["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    listed = ran("ps", "-eo", "pgid=,stat=,args=").stdout
     found = [line.split(None, 2) for line in listed.splitlines()]
     return [line[-1] for line in found if line[0] == str(group) and not line[1].startswith("Z")]
 
