@@ -130,7 +130,7 @@ def case_of(name: str, params: list[list[str]]) -> dict[str, Any]:
     return {"parameters": [params[0][0], params[1][0]], **number}
 
 
-def test_what_was_added_is_checked_listed_published_and_compared(copy: Path, command: Command) -> None:
+def test_what_was_added_is_checked_listed_published_and_compared(copy, command):
     code = "import json; from torch_history.store.sources import here; print(json.dumps(here()))"
     process = [sys.executable, "-c", code]
     answer = subprocess.run(process, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, stdout=-1, check=True)
@@ -139,7 +139,7 @@ def test_what_was_added_is_checked_listed_published_and_compared(copy: Path, com
 
 
 @pytest.mark.releases
-def test_what_was_added_is_measured_by_a_release_and_compared(root: Path, copy: Path, command: Command) -> None:
+def test_what_was_added_is_measured_by_a_release_and_compared(root, copy, command):
     python = root / "env" / f"{NEW}-py3.11" / "bin" / "python"
     if not python.exists():
         pytest.skip(f"there is no {NEW} in {root / 'env'}: `torch-history run {NEW}` installs it")

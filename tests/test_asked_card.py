@@ -49,12 +49,12 @@ def answer(pretended: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", list(cards()))
-def test_a_known_card_that_is_asked_is_that_card_again(pretended: Path, key: str) -> None:
+def test_a_known_card_that_is_asked_is_that_card_again(pretended, key):
     card = asked_card("asked", json.loads(ask(pretended, key).stdout))
     assert (card.key, card.title, card.values) == ("asked", cards()[key].title, cards()[key].values)
 
 
-def test_a_card_that_was_asked_can_be_pretended_itself(answer: dict[str, Any], tmp_path: Path) -> None:
+def test_a_card_that_was_asked_can_be_pretended_itself(answer, tmp_path):
     """Its numbers are those of no known card, one of them negative, as a card says that has no node of memory."""
     attributes = {**answer["attributes"], "16": 7, "108": 0, "131": -1}
     strange = asked_card("asked", {"name": "NVIDIA Voodoo 5", "memory": 3 * 2**30, "attributes": attributes})
@@ -63,18 +63,18 @@ def test_a_card_that_was_asked_can_be_pretended_itself(answer: dict[str, Any], t
     assert (strange.capability, strange.memory) == ("sm_90", 3 * 2**30)
 
 
-def test_the_driver_is_asked_for_every_number_that_a_card_has(answer: dict[str, Any]) -> None:
+def test_the_driver_is_asked_for_every_number_that_a_card_has(answer):
     wanted = {str(number) for member in members() for number in member.attributes}
     assert set(answer["attributes"]) == wanted
     assert {number for line in NUMBERS.findall(PROPERTIES.read_text()) for number in line.split()} == wanted
 
 
-def test_what_an_old_driver_does_not_know_is_as_every_card_has_it(answer: dict[str, Any]) -> None:
+def test_what_an_old_driver_does_not_know_is_as_every_card_has_it(answer):
     attributes = {number: value for number, value in answer["attributes"].items() if int(number) < 112}
     assert asked_card("asked", {**answer, "attributes": {**attributes, "120": 1}}).values == cards()["hopper"].values
 
 
-def test_a_number_that_nobody_gives_is_refused_by_name(answer: dict[str, Any]) -> None:
+def test_a_number_that_nobody_gives_is_refused_by_name(answer):
     attributes = {number: value for number, value in answer["attributes"].items() if number != "16"}
     with pytest.raises(Refused, match=r"The driver of 'NVIDIA H100 80GB HBM3' does not say multiProcessorCount"):
         asked_card("asked", {**answer, "attributes": attributes})
@@ -97,9 +97,7 @@ def test_a_number_that_nobody_gives_is_refused_by_name(answer: dict[str, Any]) -
         ({"16": 2**31}, "is 2147483648, which is no whole number"),
     ],
 )  # fmt: skip
-def test_a_strangers_description_is_checked_before_it_is_compiled(
-    answer: dict[str, Any], change: dict[str, Any], said: str
-) -> None:
+def test_a_strangers_description_is_checked_before_it_is_compiled(answer, change, said):
     numbers = {name: value for name, value in change.items() if name.isdigit()}
     asked = {**answer, **{name: value for name, value in change.items() if not name.isdigit()}}
     if numbers:

@@ -29,7 +29,7 @@ fi
 """
 
 
-def test_every_command_of_the_workflows_exists() -> None:
+def test_every_command_of_the_workflows_exists():
     """`make` targets, scripts, and commands of the tool with their options, as the workflows write them."""
     text = "\n".join(path.read_text() for path in WORKFLOWS)
     scripts = set(re.findall(r"(?:bash |run: )(\.ci/[\w-]+)", text))
@@ -44,7 +44,7 @@ def test_every_command_of_the_workflows_exists() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_actions_are_pinned_and_keep_no_credentials(path: Path) -> None:
+def test_actions_are_pinned_and_keep_no_credentials(path):
     text = path.read_text()
     used = re.findall(r"uses: (.*)", text)
     assert used
@@ -52,7 +52,7 @@ def test_actions_are_pinned_and_keep_no_credentials(path: Path) -> None:
     assert text.count("persist-credentials: false") == text.count("uses: actions/checkout@")
 
 
-def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
+def test_what_measures_may_write_nothing_and_what_pushes_checks_first():
     jobs = re.split(
         r"(?m)^  (?=\w+:$)", (ROOT / ".github" / "workflows" / "history.yml").read_text().partition("jobs:")[2]
     )
@@ -102,7 +102,7 @@ def report(data: Path, command: Path, where: Path = ROOT, code: int = 0) -> subp
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_release_that_costs_gets_one_issue(data: Path, lab: Path) -> None:
+def test_a_release_that_costs_gets_one_issue(data, lab):
     command = Path(sys.executable).with_name("torch-history")
     title = f"v2.1.0 costs something on {MACHINE} in release-py3.11"
     report(data, command, lab)
@@ -115,9 +115,7 @@ def test_a_release_that_costs_gets_one_issue(data: Path, lab: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
 @pytest.mark.parametrize(("status", "expected"), [(0, "costs nothing"), (1, "something went wrong")])
-def test_a_release_that_costs_nothing_gets_none_and_an_error_is_no_regression(
-    data: Path, status: int, expected: str
-) -> None:
+def test_a_release_that_costs_nothing_gets_none_and_an_error_is_no_regression(data, status, expected):
     command = program(data.parent / "command", f"[ {status} = 0 ] || echo something went wrong >&2\nexit {status}")
     answer = report(data, command, code=status)
     assert expected in answer.stdout + answer.stderr
@@ -131,7 +129,7 @@ def git(folder: Path, *command: str) -> str:
     return ran("git", "-C", folder, *command).stdout.strip()
 
 
-def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path: Path) -> None:
+def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path):
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", tmp_path / "origin"], check=True)
     for name in ("first", "second"):
         clone(tmp_path / "origin", tmp_path / name)
@@ -203,7 +201,7 @@ def append(path: Path, name: str) -> str:
     return line
 
 
-def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones: dict[str, Path], tmp_path: Path) -> None:
+def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones, tmp_path):
     machine, somebody = clones["machine"], clones["somebody"]
     mine = append(machine / LAUNCHES, "mine")
     theirs = [append(somebody / OTHER, "theirs"), append(somebody / LAUNCHES, "of the same kind of machine")]
@@ -228,7 +226,7 @@ def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones: dict[st
     assert git(now, "diff", "--numstat", "HEAD~1").split() == ["1", "0", str(LAUNCHES)]
 
 
-def test_a_machine_that_lost_lines_hands_nothing_over(clones: dict[str, Path], tmp_path: Path) -> None:
+def test_a_machine_that_lost_lines_hands_nothing_over(clones, tmp_path):
     machine = clones["machine"]
     append(machine / LAUNCHES, "mine")
     for lost in (lines_of(machine / LAUNCHES)[1:], []):
@@ -240,7 +238,7 @@ def test_a_machine_that_lost_lines_hands_nothing_over(clones: dict[str, Path], t
         assert not (tmp_path / "handed-over").exists()
 
 
-def test_a_machine_adds_to_its_own_folder_alone(clones: dict[str, Path], tmp_path: Path) -> None:
+def test_a_machine_adds_to_its_own_folder_alone(clones, tmp_path):
     measured(clones["machine"], "take", tmp_path / "handed-over")
     shutil.copytree((clones["machine"] / OTHER).parent, tmp_path / "handed-over" / "another-machine")
     answer = measured(clones["somebody"], "add", tmp_path / "handed-over", code=1)
@@ -248,7 +246,7 @@ def test_a_machine_adds_to_its_own_folder_alone(clones: dict[str, Path], tmp_pat
     assert git(clones["somebody"], "status", "--short", "results") == ""
 
 
-def test_a_commit_that_removes_from_the_results_is_refused(clones: dict[str, Path]) -> None:
+def test_a_commit_that_removes_from_the_results_is_refused(clones):
     somebody = clones["somebody"]
     append(somebody / OTHER, "theirs")
     pushed(somebody, "One line more")
@@ -265,7 +263,7 @@ def test_a_commit_that_removes_from_the_results_is_refused(clones: dict[str, Pat
         assert git(clones["origin"], "rev-parse", "main") == before
 
 
-def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clones: dict[str, Path]) -> None:
+def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clones):
     append(clones["somebody"] / LAUNCHES, "theirs")
     mine = append(clones["machine"] / LAUNCHES, "mine")
     committed(clones["somebody"])
@@ -277,7 +275,7 @@ def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clo
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data: Path, lab: Path) -> None:
+def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data, lab):
     index = {"lanes": [{"id": "broken"}, {"id": "machine.release-py3.11"}]}
     (data / "index.json").write_text(json.dumps(index))
     (data / "broken-newest.json").write_text("{ half")

@@ -66,7 +66,7 @@ def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
 @pytest.mark.parametrize(
     "name", ["HEAD", "HEAD^", "HEAD^^", "HEAD~3", "v2.1.0", "v2.1.0~2", "v2.1.0~", "v2.1.0^~1", "v2.2.0~0", "v2.2.0~2^"]
 )
-def test_name_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], name: str) -> None:
+def test_name_means_what_it_means_in_git(axis, git, name):
     assert [axis.find(name).tag] == git("rev-parse", name)
 
 
@@ -83,7 +83,7 @@ def test_name_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str
         "HEAD~2^!",
     ],
 )
-def test_range_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], spec: str) -> None:
+def test_range_means_what_it_means_in_git(axis, git, spec):
     assert tags(axis.select(spec)) == git("rev-list", "--reverse", spec)
 
 
@@ -96,13 +96,13 @@ def test_range_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[st
         ("2.0.0...2.1.0", r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"),
     ],
 )
-def test_what_names_no_release_is_refused(axis: Axis, spec: str, sentence: str) -> None:
+def test_what_names_no_release_is_refused(axis, spec, sentence):
     with pytest.raises((AxisError, UnknownRelease), match=sentence):
         axis.select(spec)
 
 
 @pytest.mark.parametrize("position", range(len(FEW) + 1))
-def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position: int) -> None:
+def test_inserting_a_release_moves_no_others_id_or_date(tmp_path, position):
     entries = [toml(version=f'"{version}"', date=f'"2024-0{i + 1}-15"') for i, version in enumerate(FEW)]
     path = tmp_path / "releases.toml"
 
@@ -149,7 +149,7 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position
         (toml().replace("[[release]]", "[release]"), r"\[\[release\]\]"),
     ],
 )
-def test_bad_list_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+def test_bad_list_is_refused_in_a_sentence(tmp_path, text, sentence):
     path = tmp_path / "releases.toml"
     path.write_text(text)
     with pytest.raises(AxisError, match=sentence) as refused:
@@ -171,7 +171,7 @@ def conf(write_releases: Callable[..., Path], tmp_path: Path) -> Config:
     )
 
 
-def test_asv_takes_the_list_for_a_repository_with_its_ranges_tags_and_positions(conf: Config) -> None:
+def test_asv_takes_the_list_for_a_repository_with_its_ranges_tags_and_positions(conf):
     repo = get_repo(conf)
     assert isinstance(repo, ReleaseAxis)
     assert repo.get_branch_commits("releases") == ["v2.2.0", "v2.1.1", "v2.1.0", "v2.0.1", "v2.0.0"]
@@ -186,7 +186,7 @@ def test_asv_takes_the_list_for_a_repository_with_its_ranges_tags_and_positions(
     assert [positions[tag] for tag in repo.get_tags()] == [0, 1, 2, 3, 4]
 
 
-def test_asv_catches_an_unknown_release_as_it_catches_an_unknown_commit(conf: Config) -> None:
+def test_asv_catches_an_unknown_release_as_it_catches_an_unknown_commit(conf):
     with pytest.raises(NoSuchNameError, match="is no PyTorch release"):
         get_repo(conf).get_hash_from_name("9.9")
     assert list(Show._iter_results(conf, ["a-machine"], None, "v9.9.9")) == []

@@ -113,7 +113,7 @@ HOPPER = of(RECORDED["hopper"], peaks("recorder", {"2.1.2": 1.0, "2.11.0": 1.0, 
 H100 = of(GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
 
 
-def test_each_basis_has_its_own_cell_and_each_device_its_own_advice() -> None:
+def test_each_basis_has_its_own_cell_and_each_device_its_own_advice():
     found = row(*CPU, *TURING)
     assert cells(found) == [
         "Holds on v2.0.1, does not hold from v2.1.2 to v2.15.0 (AMD EPYC family 26, model 2).",
@@ -134,9 +134,7 @@ def test_each_basis_has_its_own_cell_and_each_device_its_own_advice() -> None:
         (None, "Not measured.", ("Script it where memory is short.", "Counted, no kernel ran (v2.15.0).")),
     ],
 )
-def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(
-    measured: float | None, cell: str, advice: tuple[str, str]
-) -> None:
+def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(measured, cell, advice):
     found = row(*CPU, *TURING, *of(GPU_RECORD, peaks("cuda", {"2.11.0": measured}, "installed-py3.12")))
     assert cells(found) == [*cells(row(*CPU, *TURING))[:2], cell]
     assert (found.gpu.startswith(advice[0]), found.gpu.endswith(advice[1])) == (True, True)
@@ -147,14 +145,14 @@ def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
     return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
 
 
-def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another() -> None:
+def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another():
     old = of(RECORDED["turing"], peaks("recorder", {"1.8.1": 1.0, "1.12.0": None, "1.12.1": 1.0}, "release-py3.9"))
     assert cells(row(*TURING, *old, *HOPPER))[1] == (
         f"Holds from v1.8.1 to v2.15.0; not counted on v1.12.0 (Tesla T4). Holds from v2.1.2 to v2.15.0 ({GPU})."
     )
 
 
-def test_machines_and_lanes_that_contradict_each_other_are_told_apart() -> None:
+def test_machines_and_lanes_that_contradict_each_other_are_told_apart():
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another processor"}
     contradicts = of(other, peaks("cpu", {"2.1.2": 1.0}))
     assert cells(row(*CPU, *contradicts))[0] == (
@@ -178,7 +176,7 @@ def of_times(record: Mapping[str, Any], lane: str, slow: Mapping[str, tuple[floa
     return of(record, [launch(tag, TIME, case, "cpu", lane, turn) for case, tag, turn in cases])
 
 
-def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have_of_it() -> None:
+def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have_of_it():
     nine, unsure, none = (9.0, 9.0, 9.0), (0.5, 2.0, 1.0), (0.0,)
     first = of_times(CPU_RECORD, "release-py3.11", {"2.10.0": nine, "2.11.0": unsure, "2.12.0": nine, "2.13.0": none})
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another"}
@@ -218,16 +216,14 @@ def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") 
         (set(), set(), ""),
     ],
 )
-def test_a_certificate_says_what_it_showed_of_the_cases_that_a_claim_rests_on(
-    equal: set[str], different: set[str], said: str
-) -> None:
+def test_a_certificate_says_what_it_showed_of_the_cases_that_a_claim_rests_on(equal, different, said):
     shown = certificate(equal, different)
     found = row(*TURING, *HOPPER, *H100, certificates=(shown,))
     plain = row(*TURING, *HOPPER, *H100)
     assert cells(found) == [cells(plain)[0], cells(plain)[1] + said, cells(plain)[2]]
 
 
-def test_a_certificate_of_another_card_or_release_says_nothing() -> None:
+def test_a_certificate_of_another_card_or_release_says_nothing():
     shown = certificate({"intersection scripted small"}, set())
     assert "equal" not in cells(row(*TURING, certificates=(shown,)))[1]
     other = certificate({"intersection scripted small"}, set(), "v2.14.1")
@@ -251,7 +247,7 @@ def write_certificate(results: Path, **more: Any) -> Path:
     return path
 
 
-def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path: Path) -> None:
+def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path):
     hostile = {**CPU_RECORD, "cpu": "a | b `c` <img src=x> [x](y)"}
     machines = {
         "here": (hostile, peaks("cpu", {"2.0.1": 4.0})),
@@ -285,7 +281,7 @@ def site_of_three(
     return html
 
 
-def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) -> None:
+def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three):
     told = json.loads((site_of_three / "data" / "bases.json").read_text())
     assert told["columns"] == ["CPU measured", "CUDA recorded", "CUDA measured"]
     first = told["claims"][0]

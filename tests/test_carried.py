@@ -98,21 +98,21 @@ def zstd(data: bytes) -> bytes:
     return target.raw[:size]
 
 
-def test_containers_and_their_images_are_read_with_padding_between_them() -> None:
+def test_containers_and_their_images_are_read_with_padding_between_them():
     data = library(unit("one"), bytes(8), unit("two"))
     found = list(fatbin.device_code(data))
     assert [[i.architecture for i in c.images] for c in found] == [[75, 90], [75, 90]]
     assert [fatbin.kernels(data, c.images[1]) for c in found] == [{"one"}, {"two"}]
 
 
-def test_names_of_kernels_are_read_of_a_compressed_image() -> None:
+def test_names_of_kernels_are_read_of_a_compressed_image():
     data = library(container(image(90, zstd(cubin("squeezed")))))
     (found,) = fatbin.device_code(data)
     assert fatbin.kernels(data, found.images[0]) == {"squeezed"}
 
 
 @pytest.mark.parametrize("length", [0, 3, 40, 63, 100, 400, -1])
-def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
+def test_a_library_that_is_cut_short_is_refused(length):
     data = library(unit("one"))[:length]
     with pytest.raises(FormatError):
         list(fatbin.device_code(data))
@@ -122,20 +122,20 @@ BEYOND = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64)
 
 
 @pytest.mark.parametrize("data", [b"not a container of anything!!!!!", BEYOND], ids=["none", "ends after its section"])
-def test_what_is_no_container_is_refused(data: bytes) -> None:
+def test_what_is_no_container_is_refused(data):
     with pytest.raises(FormatError, match="no container"):
         list(fatbin.device_code(library(data)))
 
 
 @pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
-def test_an_image_that_does_not_lie_in_its_container_is_refused(header: int, size: int) -> None:
+def test_an_image_that_does_not_lie_in_its_container_is_refused(header, size):
     odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
     with pytest.raises(FormatError, match="is not in its container"):
         list(fatbin.device_code(library(container(odd))))
 
 
 @pytest.mark.parametrize("frame", [b"\x28\xb5\x2f\xfd" + b"\xff" * 40, zstd(cubin("x"))[:-9]])
-def test_an_image_that_cannot_be_decompressed_is_refused(frame: bytes) -> None:
+def test_an_image_that_cannot_be_decompressed_is_refused(frame):
     data = library(container(image(90, frame)))
     (found,) = fatbin.device_code(data)
     with pytest.raises(FormatError):
@@ -148,7 +148,7 @@ def reduced(data: bytes, *kernels: str) -> bytearray:
     return made
 
 
-def test_nothing_but_device_code_and_tables_that_nobody_loads_is_changed() -> None:
+def test_nothing_but_device_code_and_tables_that_nobody_loads_is_changed():
     data = library(unit("wanted"), unit("another"))
     made = reduced(data, "wanted")
     assert len(made) == len(data)
@@ -159,7 +159,7 @@ def test_nothing_but_device_code_and_tables_that_nobody_loads_is_changed() -> No
     assert changed <= inside | tables
 
 
-def test_a_unit_that_is_kept_has_the_images_for_the_card_alone_and_as_they_were() -> None:
+def test_a_unit_that_is_kept_has_the_images_for_the_card_alone_and_as_they_were():
     data = library(unit("wanted"), unit("also_wanted"))
     made = reduced(data, "wanted", "also_wanted")
     assert architectures(made) == [[90], [90]]
@@ -170,7 +170,7 @@ def test_a_unit_that_is_kept_has_the_images_for_the_card_alone_and_as_they_were(
         assert not any(made[after.end : before.end])
 
 
-def test_an_emptied_unit_has_no_code_for_the_card_and_the_smallest_for_another() -> None:
+def test_an_emptied_unit_has_no_code_for_the_card_and_the_smallest_for_another():
     made = reduced(library(unit("wanted"), unit("planted"), unit("one")), "wanted")
     assert architectures(made) == [[90], [75], [75]]
     _, emptied, _ = fatbin.device_code(made)
@@ -178,7 +178,7 @@ def test_an_emptied_unit_has_no_code_for_the_card_and_the_smallest_for_another()
     assert b"planted" not in made
 
 
-def test_a_unit_without_room_for_another_image_is_left_with_none() -> None:
+def test_a_unit_without_room_for_another_image_is_left_with_none():
     data = library(unit("a_kernel_with_a_long_name" * 9), container(image(90, b"tiny")))
     with pytest.raises(FormatError):
         reduced(data, "wanted")  # an image that is no cubin is not taken for one without kernels
@@ -186,21 +186,21 @@ def test_a_unit_without_room_for_another_image_is_left_with_none() -> None:
     assert architectures(made) == [[75], []]
 
 
-def test_kernels_are_wanted_by_the_names_that_the_recorder_has_and_by_operator() -> None:
+def test_kernels_are_wanted_by_the_names_that_the_recorder_has_and_by_operator():
     wanted = launching(["void at::native::fill<float>(float*)"])
     assert wanted(frozenset({"_ZN2at6native4fillIfEEvPT_"}))
     assert wanted(frozenset({"_ZN2at6native14indexSelectXYZEv"}))
     assert not wanted(frozenset({"_ZN2at6native5flashEv"}))
 
 
-def test_a_wheel_without_code_for_the_card_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_without_code_for_the_card_is_refused(tmp_path):
     (tmp_path / "wheel").mkdir()
     (tmp_path / "wheel" / "libtorch_cuda.so").write_bytes(library(container(image(75, cubin("old")))))
     with pytest.raises(UserError, match="no code for sm_90"):
         reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), lambda words: None)
 
 
-def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
+def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path):
     source = tmp_path / "wheel"
     kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager", "torch/include/a.h")
     left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h")
@@ -249,7 +249,7 @@ def contents(folder: Path) -> dict[str, tuple[str, bool]]:
     }
 
 
-def test_what_is_unpacked_is_what_was_packed(folder: Path, packed: Path, tmp_path: Path) -> None:
+def test_what_is_unpacked_is_what_was_packed(folder, packed, tmp_path):
     sizes = [path.stat().st_size for path in packed.glob("part*")]
     assert len(sizes) == 2
     assert max(sizes) <= 1_200_000
@@ -260,25 +260,25 @@ def test_what_is_unpacked_is_what_was_packed(folder: Path, packed: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-def test_parts_are_what_tools_of_the_system_unpack(folder: Path, packed: Path, tmp_path: Path) -> None:
+def test_parts_are_what_tools_of_the_system_unpack(folder, packed, tmp_path):
     command = f"sha256sum --check {parts.LIST} && cat part* | tar --extract --xz --directory {tmp_path}"
     (tmp_path / "out").mkdir()
     subprocess.run(["sh", "-c", command.replace(str(tmp_path), str(tmp_path / "out"))], cwd=packed, check=True)
     assert contents(tmp_path / "out") == contents(folder)
 
 
-def test_an_interrupted_unpacking_begins_anew(folder: Path, packed: Path, tmp_path: Path) -> None:
+def test_an_interrupted_unpacking_begins_anew(folder, packed, tmp_path):
     (tmp_path / ".again.unfinished" / "left").mkdir(parents=True)
     parts.unpack(packed, tmp_path / "again")
     assert contents(tmp_path / "again") == contents(folder)
 
 
-def test_nothing_is_unpacked_over_a_folder_that_is_there(folder: Path, packed: Path) -> None:
+def test_nothing_is_unpacked_over_a_folder_that_is_there(folder, packed):
     with pytest.raises(PartsError, match="is there already"):
         parts.unpack(packed, folder)
 
 
-def test_a_part_that_did_not_arrive_whole_is_named(packed: Path, tmp_path: Path) -> None:
+def test_a_part_that_did_not_arrive_whole_is_named(packed, tmp_path):
     part = packed / "part01"
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(PartsError, match=r"part01 did not arrive whole"):
@@ -289,9 +289,7 @@ def test_a_part_that_did_not_arrive_whole_is_named(packed: Path, tmp_path: Path)
     assert not (tmp_path / "again").exists()
 
 
-def test_what_was_unpacked_and_is_no_release_leaves_nothing(
-    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_unpacked_and_is_no_release_leaves_nothing(packed, tmp_path, monkeypatch):
     monkeypatch.setattr(Machine, "of", lambda interpreter: MACHINE)
     with pytest.raises(CarriedError, match="no carried release"):
         carried.unpack(packed, tmp_path / "carried", sys.executable)
@@ -323,7 +321,7 @@ LONG = ["n" * 300, "/".join("n" * 600)]
 @pytest.mark.parametrize(
     "name", ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a/.", "a\\b", "a\nb", "a\x1b[31m", "..", *LONG]
 )
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
     packed = as_parts(tmp_path / "parts", tar(("fine", tarfile.REGTYPE, 1), (name, tarfile.REGTYPE, 1)))
     with pytest.raises(PartsError, match="no name of a file") as refused:
         parts.unpack(packed, tmp_path / "again")
@@ -350,14 +348,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_parts_that_no_release_has_are_refused(tmp_path: Path, what: str) -> None:
+def test_parts_that_no_release_has_are_refused(tmp_path, what):
     with pytest.raises(PartsError) as refused:
         parts.unpack(as_parts(tmp_path / "parts", HOSTILE[what]), tmp_path / "again")
     assert is_a_sentence(str(refused.value))
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
-def test_what_is_small_on_disk_and_large_in_memory_is_never_all_in_memory(tmp_path: Path) -> None:
+def test_what_is_small_on_disk_and_large_in_memory_is_never_all_in_memory(tmp_path):
     packed = as_parts(tmp_path / "parts", lzma.compress(bytes(300 * parts.MIB), preset=0))
     tracemalloc.start()
     with contextlib.suppress(PartsError):
@@ -377,14 +375,14 @@ NO_LISTS = [b"", b"[]", b"\xff\x1b[31m", b"0" * 64 + b"  part01\n", b"0" * 64 + 
 
 
 @pytest.mark.parametrize("text", [*NO_LISTS, 2 * (b"0" * 64 + b"  part00\n"), b"0" * 63 + b"  part00\n"])
-def test_a_file_that_is_no_list_of_parts_is_refused(tmp_path: Path, text: bytes) -> None:
+def test_a_file_that_is_no_list_of_parts_is_refused(tmp_path, text):
     (tmp_path / parts.LIST).write_bytes(text)
     with pytest.raises(PartsError, match="no list of parts") as refused:
         parts.unpack(tmp_path, tmp_path / "again")
     assert is_a_sentence(str(refused.value))
 
 
-def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / parts.LIST)
     with pytest.raises(PartsError, match="no regular file"):
         parts.unpack(tmp_path, tmp_path / "again")
@@ -404,7 +402,7 @@ def asking(tmp_path: Path) -> Path:
     return compiled(tmp_path, "libasking.so", code + "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }")
 
 
-def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking: Path) -> None:
+def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking):
     found = symbols(asking)
     listed = ran("nm", "-D", str(asking)).stdout
     rows = [line.split()[-2:] for line in listed.splitlines()]
@@ -412,7 +410,7 @@ def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking: Path
     assert found.defined == {name for kind, name in rows if kind not in "Uw"}
 
 
-def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking: Path, tmp_path: Path) -> None:
+def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking, tmp_path):
     asked = {
         Symbol("nvshmem_go", "NVSHMEM", False),
         Symbol("nvshmem_data", "NVSHMEM", True),
@@ -431,7 +429,7 @@ def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking:
     assert "ncclNew was called" in loud.stderr
 
 
-def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path: Path) -> None:
+def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path):
     path = compiled(tmp_path, "libuser.so", "extern int cublasCreate(void); int f(void) { return cublasCreate(); }")
     about = plain_about(asked=sorted(s.name for s in asked_of_others([path]) if carry.NVIDIA.match(s.name)))
     assert about.asked == ["cublasCreate"]
@@ -469,7 +467,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", [*WRONG, "[]", "{}", "null", "", "\xff", "[" * 200_000])
-def test_what_says_nothing_of_a_carried_release_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_says_nothing_of_a_carried_release_is_refused(tmp_path, text):
     (tmp_path / carried.ABOUT).write_bytes(text.encode("latin-1"))
     with pytest.raises(CarriedError, match="no carried release") as refused:
         About.read(tmp_path / carried.ABOUT)
@@ -482,7 +480,7 @@ MACHINE = Machine(
 
 
 @pytest.mark.parametrize(("changed", "words"), [({"python": "3.11"}, "Python 3.11"), ({"cuda": "12.8"}, "CUDA 12.8")])
-def test_a_release_that_does_not_fit_the_machine_is_refused(changed: dict[str, str], words: str) -> None:
+def test_a_release_that_does_not_fit_the_machine_is_refused(changed, words):
     with pytest.raises(CarriedError, match=words):
         carried._refuse_misfit(plain_about(**changed), MACHINE)
 
@@ -504,7 +502,7 @@ def settled(folder: Path, **changed: Any) -> None:
 
 
 @pytest.mark.parametrize("is_killed_before", [False, True])
-def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older: Path, is_killed_before: bool) -> None:
+def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older, is_killed_before):
     if is_killed_before:
         (older / "carried" / "v2.15.0").rename(older / "carried" / ".v2.15.0.before")
         (older / "carried" / "v2.15.0").mkdir()
@@ -514,7 +512,7 @@ def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older: Path, i
     assert (older / "carried" / "v2.15.0" / MARK).read_text() == "older"
 
 
-def test_a_release_that_fits_replaces_the_one_that_is_there(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_fits_replaces_the_one_that_is_there(older, monkeypatch):
     monkeypatch.setattr(carried, "_finish", lambda target, *others: (target / MARK).write_text("newer"))
     settled(older)
     assert [path.name for path in (older / "carried").iterdir()] == ["v2.15.0"]
@@ -522,7 +520,7 @@ def test_a_release_that_fits_replaces_the_one_that_is_there(older: Path, monkeyp
     assert len([*(older / "carried").glob("v2.15.0/lib/python*/site-packages/torch")]) == 1
 
 
-def test_the_recorders_cases_say_what_calls_a_library_on_any_card(tmp_path: Path) -> None:
+def test_the_recorders_cases_say_what_calls_a_library_on_any_card(tmp_path):
     for machine, calls in (("a", {}), ("b", {"cublasGemmEx": 3})):
         (tmp_path / machine).mkdir()
         found = {"q.Q 'v' 'a size'": {"kernels": {f"k{machine}": 1}, "library_calls": calls}}
@@ -547,9 +545,7 @@ KNOWN = {"cuda": "13.0", "library_calls": {case_of("saved", "plain", "loop"): ["
         ("saved", "compiled", "cpu", "no Triton of its own"),
     ],
 )
-def test_what_would_not_test_the_release_is_refused_in_words(
-    question: str, variant: str, device: str, words: str
-) -> None:
+def test_what_would_not_test_the_release_is_refused_in_words(question, variant, device, words):
     found = refusal(KNOWN, question, variant, "loop", device)
     assert words in found if words else found == ""
 
@@ -590,7 +586,7 @@ def real_parts(work: Path) -> Path:
 
 
 @pytest.mark.releases
-def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work: Path) -> None:
+def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work):
     name = "torch/lib/libtorch_cuda.so"
     before, after = (
         (work / carry.WHEEL / name).read_bytes(),
@@ -616,8 +612,8 @@ def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work: Path
 
 @pytest.mark.releases
 def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones_did(
-    real_parts: Path, machine_python: Path, tmp_path: Path
-) -> None:
+    real_parts, machine_python, tmp_path
+):
     assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
     make.make(tmp_path / "kit", PYTHON, lambda words: None)
     options = [

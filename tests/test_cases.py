@@ -95,7 +95,7 @@ METRICS = "operators"
 """
 
 
-def test_functions_of_one_release_are_measured_under_their_names(tmp_path: Path) -> None:
+def test_functions_of_one_release_are_measured_under_their_names(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(BY_RELEASE)
     listed, new = served(path, "operators", "one", "two", "three", RELEASE="new")
@@ -121,7 +121,7 @@ METRICS = "operators"
 )
 
 
-def test_functions_whose_order_is_of_chance_are_measured_under_their_names(tmp_path: Path) -> None:
+def test_functions_whose_order_is_of_chance_are_measured_under_their_names(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(FROM_A_SET)
     names = ("a", "bb", "ccc", "dddd", "eeeee")
@@ -139,7 +139,7 @@ SAYS_HALF = BY_RELEASE.replace(
 )  # fmt: skip
 
 
-def test_message_with_half_a_character_costs_no_other_function(tmp_path: Path) -> None:
+def test_message_with_half_a_character_costs_no_other_function(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(SAYS_HALF)
     _, found = served(path, "operators", "raises", "one", RELEASE="old")
@@ -183,7 +183,7 @@ METRICS = ("peak_memory", "kernels")
 
 
 @pytest.mark.parametrize("poisons", [POISONS, "import torch"], ids=["no fork can use CUDA", "forks can use CUDA"])
-def test_case_is_counted_without_a_fork_where_none_can_use_cuda(tmp_path: Path, poisons: str) -> None:
+def test_case_is_counted_without_a_fork_where_none_can_use_cuda(tmp_path, poisons):
     path = tmp_path / "mine.py"
     path.write_text(COUNTED_HERE.format(poisons=poisons))
     _, ((number, facts, _),) = served(path, "peak_memory", "f", TORCH_HISTORY_DEVICE="recorder")
@@ -197,7 +197,7 @@ torch.cuda.is_available = lambda: True
 """
 
 
-def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path: Path) -> None:
+def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(BY_RELEASE)
     variables = {"TORCH_HISTORY_DEVICE": "cuda", "RELEASE": "old"}
@@ -207,7 +207,7 @@ def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path: 
     assert "unavailable" not in facts
 
 
-def test_disk_that_is_full_is_no_failure_of_the_file(tmp_path: Path) -> None:
+def test_disk_that_is_full_is_no_failure_of_the_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(BY_RELEASE)
     full = "from benchmarks import common; common._LAUNCH._file = open('/dev/full', 'ab+', buffering=0)"

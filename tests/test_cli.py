@@ -47,7 +47,7 @@ def stored_environment(results: Path, release: str, **facts: object) -> None:
     append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
 
 
-def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_python_that_cannot_be_had_is_a_sentence(monkeypatch, tmp_path):
     """asv's exception for it is none that `except Exception` catches."""
 
     def refuse(*_: object) -> str:
@@ -62,7 +62,7 @@ def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert "Traceback" not in answer.output
 
 
-def test_environments_of_two_releases_are_compared(results: Path) -> None:
+def test_environments_of_two_releases_are_compared(results):
     stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
     stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])
     said = command("facts", "2.0.1", "2.1.2", "--machine", "a-machine").output.splitlines()
@@ -71,7 +71,7 @@ def test_environments_of_two_releases_are_compared(results: Path) -> None:
     assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
 
 
-def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixture) -> None:
+def test_one_release_brings_the_one_before_it_along(capsys):
     axis = Axis.load(ROOT / "releases.toml")
 
     def chosen(*specs: str, lane: str = "3.11") -> list[str]:
@@ -85,7 +85,7 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
     assert chosen("1.8.0", lane="3.9") == ["v1.8.0"]
 
 
-def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path) -> None:
+def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
     axis = Axis.load(ROOT / "releases.toml")
 
     def new(axis: Axis) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path
     assert "Nothing is new." in answer.output
 
 
-def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch):
     axis = Axis.load(ROOT / "releases.toml")
     removed: list[list[str]] = []
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
@@ -126,7 +126,7 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     assert len(removed) == 1
 
 
-def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch, tmp_path):
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
     monkeypatch.setattr(
         "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
@@ -142,7 +142,7 @@ def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.Signals) -> None:
+def test_a_command_in_the_background_ends_in_order_when_asked_to(asked):
     code = "import time, click; from torch_history import cli\n"
     code += "@cli.main.command()\ndef wait():\n    print('ready', flush=True)\n    time.sleep(60)\n"
     process = subprocess.Popen(
@@ -165,7 +165,7 @@ def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Lau
     return Launch("s", 1, release, release, "release-py3.11", benchmark, "1", "2026-01-01", 1.0, facts, cases)
 
 
-def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
+def test_how_much_was_measured_is_said_by_lane_and_question():
     axis = Axis.load(ROOT / "releases.toml")
     times = {"v2.0.0": (1.0, 1.001, 1.0), "v2.0.1": (1.5, 1.501, 1.499), "v2.1.0": (1.5, 1.6, 1.45)}
     launches = [
@@ -181,7 +181,7 @@ def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
     assert row == "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |"
 
 
-def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_findings_stand_in_the_readme_between_their_marks(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     readme = Path("README.md")
     readme.write_text(f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n")
@@ -195,14 +195,12 @@ def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.Mo
 
 
 @pytest.mark.committed
-def test_committed_documents_are_up_to_date() -> None:
+def test_committed_documents_are_up_to_date():
     checked = [sys.executable, "-m", "tools.document", "--check"]
     ran(*checked, cwd=ROOT)
 
 
-def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last(
-    lab: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last(lab, monkeypatch):
     monkeypatch.chdir(lab)
     answer = command("regressions", "--question", "intersection", "--limit", "0")
     assert answer.exit_code == 0, answer.output
@@ -221,7 +219,7 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     assert largest[-1].endswith(" are not shown. --limit 0 shows all.")
 
 
-def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
+def test_a_lane_is_named_by_its_python_version_or_as_results_name_it():
     chosen = {
         asked: main.commands["compare"].make_context("compare", ["a", "b", "--lane", asked]).params["environment"]
         for asked in ("3.9", "release-py3.9", "installed-py3.12")
@@ -239,9 +237,7 @@ def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
         (("fleet", "run", "2.0.0..2.1.0", "--scratch"), "scratch", "scratch"),
     ],
 )
-def test_a_path_is_meant_from_the_callers_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], named: str, parameter: str
-) -> None:
+def test_a_path_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words, named, parameter):
     monkeypatch.chdir(tmp_path)
     place = tmp_path / named
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -261,9 +257,7 @@ def test_a_path_is_meant_from_the_callers_folder(
         ("fit", "mine.py", "--gpu", "24GB", "--from", "2.5.1"),
     ],
 )
-def test_a_file_is_meant_from_the_callers_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+def test_a_file_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     answer = command(*words)
     assert answer.exit_code == 1
@@ -271,7 +265,7 @@ def test_a_file_is_meant_from_the_callers_folder(
     assert "Give the path of a Python file" in answer.stderr
 
 
-def test_a_sentence_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sentence_moves_no_terminal(capsys):
     with pytest.raises(SystemExit):
         output.refuse("the card \x1b]0;title\x07 of\nsomebody's")
     assert "the card \\x1b]0;title\\x07 of\nsomebody's" in capsys.readouterr().err

@@ -79,7 +79,7 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(cli.main, ["compare", *arguments])
 
 
-def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: Path) -> None:
+def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results):
     upgrade(results)
     answer = command("2.0.1", "2.1.2", "--all")
     assert answer.exit_code == 0
@@ -122,9 +122,7 @@ def write_evidence(results: Path, verdict: str, taken_at: str) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["INCONCLUSIVE", "NOT THERE"])
-def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again(
-    results: Path, verdict: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again(results, verdict, monkeypatch):
     monkeypatch.setattr(sources, "here", dict)
     upgrade(results)
     before = json.loads(command("2.0.1", "2.1.2", "--json").output)
@@ -141,7 +139,7 @@ def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again
     assert json.loads(command("2.0.1", "2.1.2", "--json").output)["findings"] == before["findings"]
 
 
-def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:
+def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results):
     upgrade(results)
     store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
     said = command("2.0.1", "2.1.2", "--question", "selection", "--metric", "time", "--all").output
@@ -170,16 +168,14 @@ def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results:
         (["2.0.1", "2.1.2", "--environment", "e"], "There is no environment e on here. Known: release-py3.11."),
     ],
 )
-def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
-    results: Path, arguments: list[str], sentence: str
-) -> None:
+def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(results, arguments, sentence):
     upgrade(results)
     answer = command(*arguments)
     assert answer.exit_code == 1
     assert sentence in answer.stderr.replace("\n", " ")
 
 
-def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
+def test_releases_with_nothing_in_common_are_refused(results):
     store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
     store(results, launch(NEW, "selection.Selection.track_time", Case(("'a'",), value=1.0)))
     answer = command("2.0.1", "2.1.2")
@@ -203,7 +199,7 @@ def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
         ("slower:50%, hungrier:0.1%,broke", 3, ["broken", "nonzero", "mask"]),
     ],
 )
-def test_series_beyond_a_threshold_fails(results: Path, limits: str, code: int, failed: list[str]) -> None:
+def test_series_beyond_a_threshold_fails(results, limits, code, failed):
     upgrade(results)
     answer = command("2.0.1", "2.1.2", "--json", "--fail-on", limits)
     assert answer.exit_code == code
@@ -212,7 +208,7 @@ def test_series_beyond_a_threshold_fails(results: Path, limits: str, code: int, 
     assert document["failed"] == len(failed)
 
 
-def test_count_that_came_from_none_is_beyond_every_threshold(results: Path) -> None:
+def test_count_that_came_from_none_is_beyond_every_threshold(results):
     store(results, *series("operators", [0], [1]))
     assert command("2.0.1", "2.1.2", "--fail-on", "more:1000%").exit_code == 3
 
@@ -227,14 +223,14 @@ def test_count_that_came_from_none_is_beyond_every_threshold(results: Path) -> N
         (["--json", "--markdown"], "Choose one"),
     ],
 )
-def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentence: str) -> None:
+def test_wrong_usage_is_exit_code_2(results, arguments, sentence):
     upgrade(results)
     answer = command("2.0.1", "2.1.2", *arguments)
     assert answer.exit_code == 2
     assert sentence in answer.stderr
 
 
-def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
+def test_json_has_the_documented_keys_and_no_others(results):
     upgrade(results)
     document = json.loads(command("2.0.1", "2.1.2", "--json").output)
     text = (ROOT / "docs" / "compare.md").read_text()
@@ -257,7 +253,7 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     assert slower["why"] == "while the number of operators went from 1 to 9"
 
 
-def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results: Path) -> None:
+def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results):
     upgrade(results)
     findings = json.loads(command("2.0.1", "2.1.2", "--json").output)["findings"]
     text = command("2.0.1", "2.1.2", "--markdown").output
@@ -275,7 +271,7 @@ def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results: Path) 
     assert "--all" in shown
 
 
-def test_markdown_links_to_the_comparison_on_a_site(results: Path) -> None:
+def test_markdown_links_to_the_comparison_on_a_site(results):
     upgrade(results)
     text = command("2.0.1", "2.1.2", "--markdown", "--url", "https://perf.example/torch(1)/").output
     html_of = MarkdownIt("commonmark").render(text)
@@ -292,7 +288,7 @@ def test_markdown_links_to_the_comparison_on_a_site(results: Path) -> None:
         assert "--url" in refused.output
 
 
-def test_markdown_is_never_longer_than_an_issue_takes(results: Path) -> None:
+def test_markdown_is_never_longer_than_an_issue_takes(results):
     upgrade(results)
     for number in range(600):
         store(results, *series("operators", [1], [9 + number], f"a variant with a name of some length, {number}"))
@@ -316,13 +312,13 @@ def test_markdown_is_never_longer_than_an_issue_takes(results: Path) -> None:
         "mailto:somebody@evil.example",
     ],
 )
-def test_no_address_is_made_a_link_by_github(hostile: str) -> None:
+def test_no_address_is_made_a_link_by_github(hostile):
     bare = r"(?i)\\w+://\\w|www\\.\\w|[\\w.+-]@[\\w-]|mailto:\\w".replace("\\\\", "\\")
     assert re.search(bare, hostile)
     assert not re.search(bare, html.unescape(compared.escape(hostile)))
 
 
-def test_what_is_not_seen_is_shown() -> None:
+def test_what_is_not_seen_is_shown():
     for unseen in "\u202e\u2066\u200b\u200d\ufeff\x00\x1b\U000e0041":
         assert compared.escape(f"a{unseen}b") == "a\ufffdb"
 
@@ -338,8 +334,6 @@ def test_what_is_not_seen_is_shown() -> None:
         (Verdict.SAME, 1.003, 0.988, 1.02, "SAME (0.99 to 1.02 times)."),
     ],
 )
-def test_a_change_of_a_time_is_said_as_a_factor(
-    verdict: Verdict, ratio: float, low: float, high: float, said: str
-) -> None:
+def test_a_change_of_a_time_is_said_as_a_factor(verdict, ratio, low, high, said):
     change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, (3, 3))
     assert compared.sentence(change) == f"q time, f: {said}"

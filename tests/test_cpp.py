@@ -49,13 +49,13 @@ def compiler(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> C
     return Compiler(tmp_path, monkeypatch)
 
 
-def test_no_compiler_is_said(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler_is_said(source, monkeypatch):
     monkeypatch.setenv("PATH", str(source.parent))
     with pytest.raises(Unavailable, match=r"needs a C\+\+ compiler, and neither g\+\+ nor clang\+\+ is installed"):
         cpp.library(source)
 
 
-def test_built_once_and_anew_for_another_source_or_compiler(source: Path, compiler: Compiler) -> None:
+def test_built_once_and_anew_for_another_source_or_compiler(source, compiler):
     first = cpp.library(source)
     assert first.parent == source.parent / "cpp"
     assert cpp.library(source) == first
@@ -67,7 +67,7 @@ def test_built_once_and_anew_for_another_source_or_compiler(source: Path, compil
     assert compiler.count() == 3
 
 
-def test_processes_at_the_same_time_build_once(source: Path, compiler: Compiler) -> None:
+def test_processes_at_the_same_time_build_once(source, compiler):
     compiler.does('sleep 0.3; echo library > "$out"')
     with ThreadPoolExecutor(4) as pool:  # flock holds between open files, so between threads as between processes
         libraries = set(pool.map(cpp.library, [source] * 4))
@@ -75,7 +75,7 @@ def test_processes_at_the_same_time_build_once(source: Path, compiler: Compiler)
     assert [path.read_text() for path in libraries] == ["library\n"]
 
 
-def test_failed_build_is_remembered_with_its_first_error(source: Path, compiler: Compiler) -> None:
+def test_failed_build_is_remembered_with_its_first_error(source, compiler):
     compiler.does('echo "half.cpp: In function:\nhalf.cpp:3:5: error: no such thing\nmore error" >&2; exit 1')
     for _ in range(3):
         with pytest.raises(RuntimeError, match=r"half\.cpp was not built: half\.cpp:3:5: error: no such thing$"):
@@ -83,7 +83,7 @@ def test_failed_build_is_remembered_with_its_first_error(source: Path, compiler:
     assert compiler.count() == 1
 
 
-def test_killed_build_leaves_nothing_that_is_used(source: Path, compiler: Compiler) -> None:
+def test_killed_build_leaves_nothing_that_is_used(source, compiler):
     compiler.does('echo part > "$out"; kill -9 $$')
     with pytest.raises(RuntimeError):
         cpp.library(source)
@@ -92,7 +92,7 @@ def test_killed_build_leaves_nothing_that_is_used(source: Path, compiler: Compil
     assert cpp.library(source).read_text() == "library\n"
 
 
-def test_standard_is_the_one_the_wheel_was_built_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_is_the_one_the_wheel_was_built_with(monkeypatch):
     major, minor = (int(number) for number in torch.__version__.split(".")[:2])
     assert cpp.standard() == ("c++14" if major < 2 else "c++17" if minor < 14 else "c++20")
     monkeypatch.setattr(torch.__config__, "show", lambda: "  - C++ Version: 202302\n")
@@ -100,7 +100,7 @@ def test_standard_is_the_one_the_wheel_was_built_with(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs g++ or clang++")
-def test_real_build_runs_in_this_process(source: Path) -> None:
+def test_real_build_runs_in_this_process(source):
     source.write_text(
         "#include <ATen/core/Tensor.h>\n#include <torch/library.h>\n"
         "double half(const at::Tensor& x, double y) { return x.data_ptr<float>()[1] / 2 + y; }\n"

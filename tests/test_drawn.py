@@ -80,9 +80,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> ModuleType:
     return module
 
 
-def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(
-    drawn: ModuleType, workload: ModuleType, log: list[str]
-) -> None:
+def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(drawn, workload, log):
     expected = workload.inputs("small", "cpu", 7)
     log.clear()
     for case in range(3):
@@ -99,16 +97,14 @@ def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(
         log.clear()
 
 
-def test_other_size_and_other_seed_are_drawn_anew(drawn: ModuleType, workload: ModuleType, log: list[str]) -> None:
+def test_other_size_and_other_seed_are_drawn_anew(drawn, workload, log):
     for size, seed in (("small", 7), ("large", 7), ("small", 8), ("large", 7)):
         drawn.once(workload, size, seed)
     assert log == ["drawn small 7", "drawn large 7", "drawn small 8"]
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
-def test_what_a_forked_case_drew_is_there_for_the_next_one(
-    drawn: ModuleType, workload: ModuleType, log: list[str]
-) -> None:
+def test_what_a_forked_case_drew_is_there_for_the_next_one(drawn, workload, log):
     child = os.fork()
     if child == 0:
         try:

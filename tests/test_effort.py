@@ -35,7 +35,7 @@ def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], round
     return found
 
 
-def test_only_what_cannot_be_told_is_gone_on_with() -> None:
+def test_only_what_cannot_be_told_is_gone_on_with():
     quiet = {f"quiet {i}": 1.0 for i in range(12)}
     old, new = {**quiet, "slower": 1.0, "noisy": 1.0}, {**quiet, "slower": 1.5, "noisy": 1.0}
     noise = {**dict.fromkeys(quiet, 0.002), "slower": 0.005, "noisy": 0.06}
@@ -47,7 +47,7 @@ def test_only_what_cannot_be_told_is_gone_on_with() -> None:
     assert 1 <= rounds <= MOST_ROUNDS
 
 
-def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
+def test_only_the_releases_of_an_undecided_pair_are_measured_again():
     levels = {name: {"one": 1.0, "two": 1.0} for name in "abc"}
     found = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b")])
     assert {more.releases for more in found.cases.values()} == {("a", "b")}
@@ -57,9 +57,7 @@ def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
 
 
 @pytest.mark.parametrize(("middle", "noise", "undecided"), [(1.0, 0.08, 0), (1.15, 0.16, 1)])
-def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(
-    middle: float, noise: float, undecided: int
-) -> None:
+def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(middle, noise, undecided):
     """Of a function that scatters much the change by half is told, and that the other half has none is not."""
     levels = {"a": {"one": 1.0}, "b": {"one": middle}, "c": {"one": 1.5}}
     seen = launches(levels, {"one": noise}, rounds=3)
@@ -68,7 +66,7 @@ def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(
     assert effort(seen, pairs, divides=True).undecided == undecided
 
 
-def test_a_half_that_is_more_than_the_whole_leaves_the_other_to_be_told() -> None:
+def test_a_half_that_is_more_than_the_whole_leaves_the_other_to_be_told():
     """Numbers of which the halves are 1.54 times slower, told, and 0.88, not told, and the whole is 1.35 times slower."""
     levels = {"a": {"one": 1.0}, "b": {"one": 0.75}, "c": {"one": 1.35}}
     seen = launches(levels, {"one": 0.2}, rounds=4)
@@ -76,21 +74,21 @@ def test_a_half_that_is_more_than_the_whole_leaves_the_other_to_be_told() -> Non
     assert effort(seen, pairs).undecided == effort(seen, pairs, divides=True).undecided == 1
 
 
-def test_a_half_that_goes_back_needs_the_verdict_of_the_other() -> None:
+def test_a_half_that_goes_back_needs_the_verdict_of_the_other():
     levels = {"a": {"one": 1.0}, "b": {"one": 1.5}, "c": {"one": 1.0}}
     seen = launches(levels, {"one": 0.01}, rounds=2)
     pairs = [("a", "b"), ("b", "c")]
     assert effort(seen, pairs, divides=True) == effort(seen, pairs)
 
 
-def test_what_scatters_too_much_is_given_up_and_counted() -> None:
+def test_what_scatters_too_much_is_given_up_and_counted():
     found = effort(
         launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, rounds=FORECAST_FROM), [("a", "b")]
     )
     assert (found.series, found.undecided, found.hopeless, found.cases) == (1, 0, 1, {})
 
 
-def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_tell() -> None:
+def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_tell():
     levels = {"a": {"x": 1.0, "y": 1.0}, "b": {"x": 1.0, "y": 1.4}}
     seen = history(launches(levels, {"x": 0.05, "y": 0.1}, rounds=4))
     found = forecast(seen, [("a", "b")])
@@ -103,13 +101,13 @@ def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_
         assert verdicts_of(fit.with_rounds(times), [pair])[series] != [Verdict.CANT_TELL]
 
 
-def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast() -> None:
+def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast():
     quiet = {f"quiet {i}": 1.0 for i in range(4)}
     seen = launches({"a": quiet, "b": {**quiet, "quiet 0": 1.035}}, dict.fromkeys(quiet, 0.001), rounds=5)
     assert forecast(history(seen), [("a", "b")]) == {}
 
 
-def test_rounds_come_true() -> None:
+def test_rounds_come_true():
     """Of 40 times that scatter, most are told after as many rounds as were foretold after four."""
     names = [f"x {i}" for i in range(40)]
     one = dict.fromkeys(names, 1.0)
@@ -122,7 +120,7 @@ def test_rounds_come_true() -> None:
     assert sum(told) >= 0.8 * len(told)
 
 
-def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first() -> None:
+def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first():
     def needs(rounds: float, undecided: int = 1) -> More:
         return More(("a", "b"), rounds, undecided)
 
@@ -177,7 +175,7 @@ def played(seed: int, budget: float) -> list[float]:
     return [end / now for end in foretold]
 
 
-def test_the_end_is_foretold_to_a_third_for_most_sessions() -> None:
+def test_the_end_is_foretold_to_a_third_for_most_sessions():
     """Of other draws than those from which the factors are. One round tells little of noise."""
     sessions = [played(seed, 300.0) for seed in range(1000, 1024)]
     for after, share in ((1, 0.4), (2, 0.7), (3, 0.7)):

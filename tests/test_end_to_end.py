@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.end_to_end
 RELEASE = "v2.15.0"
 
 
-def test_one_release_from_its_installation_to_the_pages(tmp_path: Path) -> None:
+def test_one_release_from_its_installation_to_the_pages(tmp_path):
     install(RELEASE, "3.11")
     suite = copied(tmp_path / "suite")
     chosen = r"intersection.*(time|peak_memory)\('(eager|in_place)', 'small'"

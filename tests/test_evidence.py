@@ -70,7 +70,7 @@ def stored(tmp_path: Path, evidence: Evidence = EVIDENCE) -> Path:
     return causes.write(tmp_path / "results", "here", evidence)
 
 
-def test_evidence_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_evidence_is_read_back_as_it_was_written(tmp_path):
     stored(tmp_path)
     assert list(causes.read(tmp_path / "results", "here")) == [EVIDENCE]
 
@@ -90,16 +90,14 @@ def test_evidence_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     ],
     ids=lambda changed: "-".join(changed),
 )
-def test_what_is_no_evidence_is_left_out_and_named_by_check(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, changed: dict[str, Any]
-) -> None:
+def test_what_is_no_evidence_is_left_out_and_named_by_check(tmp_path, caplog, changed):
     path = stored(tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
     assert list(causes.read(tmp_path / "results", "here")) == []
     assert [problem for problem in problems(tmp_path) if path.name in problem]
 
 
-def test_evidence_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_evidence_that_is_too_large_is_refused(tmp_path):
     path = stored(tmp_path)
     path.write_text(path.read_text() + " " * causes.LARGEST)
     assert list(causes.read(tmp_path / "results", "here")) == []
@@ -109,7 +107,7 @@ def problems(tmp_path: Path) -> list[str]:
     return check(tmp_path / "results", Axis.load(ROOT / "releases.toml")).problems
 
 
-def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_path: Path) -> None:
+def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_path):
     stored(tmp_path)
     of_evidence = [problem for problem in problems(tmp_path) if "causes" in problem]
     assert of_evidence == []
@@ -117,7 +115,7 @@ def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_pat
     assert any("there is no release v9.9.9 on the axis" in problem for problem in problems(tmp_path))
 
 
-def test_committed_evidence_is_whole() -> None:
+def test_committed_evidence_is_whole():
     for folder in (ROOT / "results").glob(f"*/{causes.FOLDER}"):
         assert [causes.parse(path) for path in folder.iterdir()]
 
@@ -130,7 +128,7 @@ def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
     return [(one.words, one.seen_on) for one in known_causes(tmp_path / "results", name)]
 
 
-def test_cause_that_was_found_on_another_processor_names_it(tmp_path: Path) -> None:
+def test_cause_that_was_found_on_another_processor_names_it(tmp_path):
     for name in ("here", "there"):
         machine(tmp_path, name)
     stored(tmp_path)
@@ -138,14 +136,14 @@ def test_cause_that_was_found_on_another_processor_names_it(tmp_path: Path) -> N
     assert told(tmp_path, "there") == [(f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here")]
 
 
-def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path: Path) -> None:
+def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path):
     machine(tmp_path, "here")
     machine(tmp_path, "recorder", "recorder")
     stored(tmp_path)
     assert told(tmp_path, "recorder") == []
 
 
-def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path) -> None:
+def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path):
     for name in ("here", "there"):
         machine(tmp_path, name)
     stored(tmp_path, structs.replace(EVIDENCE, verdict="UNKNOWN"))
@@ -163,7 +161,7 @@ def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path
         (None, False),
     ],
 )
-def test_script_that_does_not_show_the_difference_is_said(reproduced: tuple[float, float] | None, shows: bool) -> None:
+def test_script_that_does_not_show_the_difference_is_said(reproduced, shows):
     evidence = structs.replace(EVIDENCE, reproduced=reproduced)
     assert evidence.is_reproduced == shows
     assert ("which does not show the difference" in report(evidence)) == (bool(reproduced) and not shows)
@@ -183,9 +181,7 @@ def subject(workload: str, variant: str, size: str, metric: str = "time") -> Sub
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_script_holds_what_the_variant_needs_and_nothing_of_ours(
-    case: tuple[str, str, str], holds: list[str], lacks: list[str]
-) -> None:
+def test_script_holds_what_the_variant_needs_and_nothing_of_ours(case, holds, lacks):
     text = script(subject(*case), "a head")
     compile(text, "script.py", "exec")
     assert text.startswith("# a head\n")
@@ -193,7 +189,7 @@ def test_script_holds_what_the_variant_needs_and_nothing_of_ours(
     assert not any(part in text for part in [*lacks, "workloads", "torch_history", "measure"])
 
 
-def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path) -> None:
+def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
     own = tmp_path / "mine.py"
     own.write_text(
         "import torch\nSCALE = 2\n\ndef inputs(seed, size):\n    return len(size) * SCALE\n\n"
@@ -218,7 +214,7 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path
 
 
 @pytest.mark.parametrize(("metric", "calls"), [("first_call", 1), ("second_call", 2)])
-def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: str, calls: int) -> None:
+def test_script_of_a_first_call_calls_no_more_than_that(tmp_path, metric, calls):
     own = tmp_path / "mine.py"
     own.write_text(
         "import sys\nimport torch\n\ndef inputs():\n    return 3\n\ndef setup(number):\n    return number + 1, 'state'\n\n"
@@ -241,7 +237,7 @@ SERIES = [
 ]
 
 
-def test_series_is_found_by_its_sentence_or_by_some_of_its_words() -> None:
+def test_series_is_found_by_its_sentence_or_by_some_of_its_words():
     assert finding.matching("selection time, index_reused vector 50 % x 10", SERIES) == [SERIES[1]]
     assert finding.matching("index_reused", SERIES) == SERIES[:2]
     assert finding.matching("Index Select Reused x 10", SERIES) == [SERIES[3]]
@@ -260,15 +256,13 @@ def test_series_is_found_by_its_sentence_or_by_some_of_its_words() -> None:
         (["2.14.0", "--only", "counts", "--explain"], "the cause of times on a CPU"),
     ],
 )
-def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments: list[str], sentence: str) -> None:
+def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments, sentence):
     answer = CliRunner().invoke(main, ["run", *arguments], env={"TORCH_HISTORY_DEVICE": "cpu"})
     assert answer.exit_code == 1
     assert sentence in " ".join(answer.stderr.split())
 
 
-def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(tmp_path, monkeypatch):
     """Of an own file that asks for two threads."""
     own = tmp_path / "mine.py"
     own.write_text(
@@ -305,9 +299,7 @@ def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(
     assert len(said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
 
 
-def test_own_file_is_explained_with_the_packages_that_it_requires(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_file_is_explained_with_the_packages_that_it_requires(tmp_path, monkeypatch):
     own = tmp_path / "mine.py"
     own.write_text('requirements = ["einops"]\n\ndef inputs():\n    return 1\n\nfunctions = {"f": abs}\n')
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -331,7 +323,7 @@ def test_own_file_is_explained_with_the_packages_that_it_requires(
     assert [side.variables["PYTHONPATH"] for side in sides] == [str(tmp_path / "added")] * 2
 
 
-def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall() -> None:
+def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall():
     one = subject("batching", "tensor_of_lists", "64 x 128")
     assert "num_threads=1, timer=time.process_time" in script(one, "")
     assert "num_threads=2, timer=time.perf_counter" in script(replace(one, threads=2), "")

@@ -50,9 +50,7 @@ def measured(root: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_an_example_gives_its_metrics_on_two_releases(
-    root: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_gives_its_metrics_on_two_releases(root, name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     changes = measured(root, name)
     given = {
@@ -67,6 +65,6 @@ def test_an_example_gives_its_metrics_on_two_releases(
             assert change["new"] == pytest.approx(grows, rel=0.05), change
 
 
-def test_every_example_is_run(root: Path) -> None:
+def test_every_example_is_run(root):
     helpers = {"rows", "train", "transformer_step"}
     assert {path.stem for path in (root / "docs" / "examples").glob("*.py")} == METRICS.keys() | helpers

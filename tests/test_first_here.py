@@ -10,7 +10,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asv.commands.compare import Compare
@@ -50,7 +49,7 @@ def command(both: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     return lambda *words: CliRunner().invoke(main, words)
 
 
-def test_own_results_are_compared_first_and_said_to_be_own(command: Callable[..., Result]) -> None:
+def test_own_results_are_compared_first_and_said_to_be_own(command):
     answer = command("compare", "2.14.1", "2.15.0")
     assert f"Results of {OWN}, this machine: 2 releases." in answer.stderr
     assert f"\n{OWN}, release-py3.11\n" in answer.stdout
@@ -64,9 +63,7 @@ def test_own_results_are_compared_first_and_said_to_be_own(command: Callable[...
         (("2.1.0", "2.5.1", "--lane", "3.9"), "on v2.1.0 and v2.5.1 in release-py3.9"),
     ],
 )
-def test_what_this_machine_lacks_is_shown_of_another_that_is_named(
-    command: Callable[..., Result], words: tuple[str, ...], lacks: str
-) -> None:
+def test_what_this_machine_lacks_is_shown_of_another_that_is_named(command, words, lacks):
     answer = command("compare", *words)
     assert answer.exit_code == 0, answer.output
     assert f"Results of {MACHINE}, which has the longest history: " in answer.stderr
@@ -74,13 +71,13 @@ def test_what_this_machine_lacks_is_shown_of_another_that_is_named(
     assert f"\n{MACHINE}, release-py3" in answer.stdout
 
 
-def test_a_question_in_one_of_two_releases_is_not_had(both: Path) -> None:
+def test_a_question_in_one_of_two_releases_is_not_had(both):
     chosen = choose_machine(both / "results", None, OWN, ["v2.14.1"], questions=["intersection", "selection"])
     assert chosen == MACHINE
     assert choose_machine(both / "results", None, OWN, questions=["intersection"]) == OWN
 
 
-def test_where_nothing_changed_here_the_longest_history_follows_under_its_name(command: Callable[..., Result]) -> None:
+def test_where_nothing_changed_here_the_longest_history_follows_under_its_name(command):
     lines = command("regressions", "--largest").stdout.splitlines()
     assert lines[0] == f"On {OWN} in release-py3.11: nothing."
     assert f"Results of {MACHINE}, which has the longest history:" in lines
@@ -90,9 +87,7 @@ def test_where_nothing_changed_here_the_longest_history_follows_under_its_name(c
 
 
 @pytest.mark.parametrize(("here", "machine"), [(OWN, OWN), ("a-machine-without-results", MACHINE)])
-def test_asv_compares_on_this_machine_if_it_has_results(
-    both: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, here: str, machine: str
-) -> None:
+def test_asv_compares_on_this_machine_if_it_has_results(both, monkeypatch, capsys, here, machine):
     monkeypatch.chdir(both)
     monkeypatch.setattr(Machine, "hardcoded_machine_name", here)
     conf = Config.load("asv.conf.json")
@@ -115,7 +110,7 @@ def own_site(
     return folder, answer.stdout
 
 
-def test_publish_says_that_the_site_opens_on_this_machine(own_site: tuple[Path, str]) -> None:
+def test_publish_says_that_the_site_opens_on_this_machine(own_site):
     html, said = own_site
     assert f"It opens on the newest results, those of this machine, {OWN}, first." in said
     index = json.loads((html / "data" / "index.json").read_text())

@@ -107,7 +107,7 @@ def here(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         Local(found.fleet).cancel()
 
 
-def test_everything_is_measured_once_and_collecting_again_adds_nothing(here: Here) -> None:
+def test_everything_is_measured_once_and_collecting_again_adds_nothing(here):
     said = here(*RUN, "--executor", "local")
     assert f"{len(TAGS) * CASES} lines of launches are new, 0 were there." in said
     assert here.has_everything_once()
@@ -115,7 +115,7 @@ def test_everything_is_measured_once_and_collecting_again_adds_nothing(here: Her
     assert here.has_everything_once()
 
 
-def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(here, monkeypatch):
     monkeypatch.setenv(PAUSE, "0.2")
     here(*RUN, "--executor", "local", "--detach")
     until(lambda: all(job_of(here.fleet, number).lines > 1 for number in (0, 1)))
@@ -131,7 +131,7 @@ def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(here: Here, monke
     assert "2 starts" in here("status")
 
 
-def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Path) -> None:
+def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path):
     of = Job(tmp_path)
     first = of.begin()
     write(first / RESULTS, [before := launch(TAGS[0], 0)])
@@ -152,7 +152,7 @@ def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Pa
     assert collect([of.results], tmp_path / "out", tmp_path / "env").known == 2
 
 
-def test_a_second_head_is_refused_and_nobody_else_may_enter(here: Here) -> None:
+def test_a_second_head_is_refused_and_nobody_else_may_enter(here):
     before = os.umask(0o002)
     here(*RUN, "--executor", "local")
     os.umask(before)
@@ -161,7 +161,7 @@ def test_a_second_head_is_refused_and_nobody_else_may_enter(here: Here) -> None:
         assert "Another torch-history, process" in here(*RUN, "--executor", "local", code=1)
 
 
-def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(here: Here) -> None:
+def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(here):
     here.env.mkdir()
     (here.env / "full").touch()
     said = here(*RUN, "--executor", "local", code=3)
@@ -171,7 +171,7 @@ def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(here: H
     assert here.has_everything_once()
 
 
-def test_a_cancelled_fleet_keeps_what_it_measured(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_fleet_keeps_what_it_measured(here, monkeypatch):
     monkeypatch.setenv(PAUSE, "0.3")
     here(*RUN, "--executor", "local", "--detach")
     until(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
@@ -183,7 +183,7 @@ def test_a_cancelled_fleet_keeps_what_it_measured(here: Here, monkeypatch: pytes
     assert {launch.launch for launch in here.launches} == here.written()
 
 
-def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) -> None:
+def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path):
     for cpu in "AB":
         write(tmp_path / cpu, [launch(TAGS[0], 0)], cpu)
     collect([tmp_path / "A"], tmp_path / "out", tmp_path / "env")
@@ -199,7 +199,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     return lambda name, script: program(tmp_path / name, script)
 
 
-def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, slurm: Any, tmp_path: Path) -> None:
+def test_what_is_not_in_the_queue_is_submitted_as_one_array(here, slurm, tmp_path):
     slurm("squeue", "exit 0")
     here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--sbatch", "exclusive")
     asked = (tmp_path / "asked").read_text().splitlines()
@@ -215,13 +215,13 @@ def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, slurm: A
 
 
 @pytest.mark.parametrize("option", ["partition=cpu\ntouch ran", "a\nb=night", "gres=cpu\u2028touch ran"])
-def test_an_option_of_several_lines_is_refused(option: str, here: Here, slurm: Any, tmp_path: Path) -> None:
+def test_an_option_of_several_lines_is_refused(option, here, slurm, tmp_path):
     assert "Nothing was submitted" in here(*RUN, "--sbatch", option, code=1)
     assert not (tmp_path / "asked").exists()
 
 
 @pytest.mark.parametrize(("count", "nodes"), [*itertools.product((1, 2, 5, 6, 9, 40), (1, 2, 4, 64))])
-def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int) -> None:
+def test_every_pair_of_neighbours_is_measured_on_one_node(count, nodes):
     tags = [f"v2.{number}.0" for number in range(count)]
     jobs, anchor = cut(tags, nodes, apart=False)
     assert {pair for job in jobs for pair in itertools.pairwise(job)} == {*itertools.pairwise(tags)}
@@ -231,9 +231,7 @@ def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int
 
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])
-def test_times_have_a_folder_for_each_node(
-    only: str, folder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeypatch):
     from asv.machine import Machine, MachineCollection
 
     from torch_history.measuring import session
@@ -276,9 +274,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 
 
 @pytest.mark.fleet
-def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(
-    here: Here, nodes: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(here, nodes, monkeypatch):
     monkeypatch.setenv(PAUSE, "0.5")
     here(*RUN, "--detach")
     until(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))

@@ -89,9 +89,7 @@ def watched(said: list[str]) -> Iterator[Callable[[], WatchedGpu]]:
         each.close()
 
 
-def test_what_the_card_does_meanwhile_is_told_with_its_settings(
-    watched: Callable[[], WatchedGpu], said: list[str]
-) -> None:
+def test_what_the_card_does_meanwhile_is_told_with_its_settings(watched, said):
     found = watched()
     found.begin()
     until(lambda: len(found._told._samples) >= 3)
@@ -104,7 +102,7 @@ def test_what_the_card_does_meanwhile_is_told_with_its_settings(
     assert said == []
 
 
-def test_the_state_is_that_of_the_work_and_not_of_the_end(box: Box, watched: Callable[[], WatchedGpu]) -> None:
+def test_the_state_is_that_of_the_work_and_not_of_the_end(box, watched):
     found = watched()
     found.begin()
     until(lambda: bool(found._told._samples))
@@ -121,7 +119,7 @@ def test_the_state_is_that_of_the_work_and_not_of_the_end(box: Box, watched: Cal
     assert "sm_megahertz" not in idle
 
 
-def test_reasons_of_work_count_and_those_of_idling_do_not() -> None:
+def test_reasons_of_work_count_and_those_of_idling_do_not():
     lines = ["1200, 2619, 80, 690, 99, 0x4", "1100, 2619, 87, 650, 99, 0x24", WORK, WORK, "345, 2619, 60, 90, 0, 0x9"]
     samples = [sample for line in lines if (sample := sample_of(line))]
     assert summary(samples) == {
@@ -142,9 +140,7 @@ def test_reasons_of_work_count_and_those_of_idling_do_not() -> None:
 @pytest.mark.parametrize(
     ("visible", "asked"), [(None, "--id=0"), ("1,0", "--id=1"), ("GPU-5a", "--id=GPU-5a"), ("", "--id=none")]
 )
-def test_the_card_that_is_measured_is_asked_and_no_other(
-    box: Box, watched: Callable[[], WatchedGpu], monkeypatch: pytest.MonkeyPatch, visible: str | None, asked: str
-) -> None:
+def test_the_card_that_is_measured_is_asked_and_no_other(box, watched, monkeypatch, visible, asked):
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     watched()
@@ -167,15 +163,13 @@ def unknown(found: WatchedGpu, said: list[str]) -> str:
     return why
 
 
-def test_a_refusal_is_said_in_the_tools_words(box: Box, watched: Callable[[], WatchedGpu], said: list[str]) -> None:
+def test_a_refusal_is_said_in_the_tools_words(box, watched, said):
     box.plays("echo 'Unable to determine the device handle: Unknown Error'; exit 15")
     why = unknown(watched(), said)
     assert why == "nvidia-smi ended with 15 and said: Unable to determine the device handle: Unknown Error"
 
 
-def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(box, watched, said, monkeypatch):
     monkeypatch.setattr(gpu, "PATIENCE", 0.3)
     box.plays("sleep 1000", "sleep 2")
     began = time.monotonic()
@@ -187,7 +181,7 @@ def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
     until(lambda: not box.alive())
 
 
-def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], WatchedGpu], said: list[str]) -> None:
+def test_a_tool_that_dies_is_said_to_be_gone(box, watched, said):
     box.plays(f"cat {box.line}; exit 7")
     found = watched()
     until(lambda: bool(found._told.why))
@@ -196,7 +190,7 @@ def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], Wat
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system does not end it")
-def test_it_ends_with_this_process_even_where_that_is_killed(box: Box) -> None:
+def test_it_ends_with_this_process_even_where_that_is_killed(box):
     code = "from torch_history.measuring.gpu import WatchedGpu\nfound = WatchedGpu(print)\ninput()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         until(lambda: box.number.exists() and bool(box.number.read_text()))
@@ -206,7 +200,7 @@ def test_it_ends_with_this_process_even_where_that_is_killed(box: Box) -> None:
         until(lambda: not box.alive())
 
 
-def test_a_lap_on_a_gpu_holds_its_state_and_one_on_a_cpu_does_not(box: Box) -> None:
+def test_a_lap_on_a_gpu_holds_its_state_and_one_on_a_cpu_does_not(box):
     watch = Watch(gpu=True)
     box.tells("1200, 2619, 88, 690, 99, 0x0000000000000040")
     time.sleep(0.2)

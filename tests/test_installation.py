@@ -99,7 +99,7 @@ def lock_all(wheels: Path, tag: str = "v2.0.1", version: str = "2.0.1") -> None:
     )
 
 
-def test_local_version_in_a_folder_of_the_resolvers_is_not_taken(conf: Config, wheels: Path) -> None:
+def test_local_version_in_a_folder_of_the_resolvers_is_not_taken(conf, wheels):
     lock_all(wheels)
     write_wheel(wheels, "torch==2.0.1+evil", requires="helper")
     write_wheel(wheels, "helper==1.0+evil")
@@ -110,9 +110,7 @@ def test_local_version_in_a_folder_of_the_resolvers_is_not_taken(conf: Config, w
 
 
 @pytest.mark.parametrize("package", ["torch==2.0.1", "helper==1.0"])
-def test_file_that_does_not_match_is_refused_in_a_sentence_and_leaves_nothing(
-    conf: Config, wheels: Path, package: str, warned: list[str]
-) -> None:
+def test_file_that_does_not_match_is_refused_in_a_sentence_and_leaves_nothing(conf, wheels, package, warned):
     lock_all(wheels)
     write_wheel(wheels, package, body="evil = True\n", requires="helper" if package.startswith("torch") else "")
     with pytest.raises(InstallationError) as refused:
@@ -126,9 +124,7 @@ def test_file_that_does_not_match_is_refused_in_a_sentence_and_leaves_nothing(
     assert list(Path("env").glob("v*/")) == []
 
 
-def test_chosen_index_is_checked_for_all_but_torch_and_a_local_version_is_told(
-    conf: Config, wheels: Path, monkeypatch: pytest.MonkeyPatch, warned: list[str]
-) -> None:
+def test_chosen_index_is_checked_for_all_but_torch_and_a_local_version_is_told(conf, wheels, monkeypatch, warned):
     lock_all(wheels)
     (wheels / "torch-2.0.1-py3-none-any.whl").unlink()
     write_wheel(wheels, "torch==2.0.1+cpu", requires="helper")
@@ -142,7 +138,7 @@ def test_chosen_index_is_checked_for_all_but_torch_and_a_local_version_is_told(
         install(conf)
 
 
-def test_digests_are_of_what_was_installed_wherever_that_is(conf: Config, wheels: Path) -> None:
+def test_digests_are_of_what_was_installed_wherever_that_is(conf, wheels):
     lock_all(wheels)
     first = environments.digests(install(conf))
     assert environments.digests(Path("nowhere")) == {}
@@ -172,9 +168,7 @@ def other_project(wheels: Path, tmp_path: Path) -> None:
     subprocess.run([*uv, "pip", "install", "--python", python, "torch==2.0.1"], check=True)
 
 
-def test_prune_leaves_what_other_projects_use(
-    conf: Config, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prune_leaves_what_other_projects_use(conf, wheels, tmp_path, monkeypatch):
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "theirs" / "uv"))
     lock_all(wheels)
     other_project(wheels, tmp_path)
@@ -185,7 +179,7 @@ def test_prune_leaves_what_other_projects_use(
     assert files_in(tmp_path / "theirs") == theirs
 
 
-def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf: Config, wheels: Path) -> None:
+def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, wheels):
     lock_all(wheels, "v2.1.0", "2.1.0")
     other = install(conf, "v2.1.0")
     lock_all(wheels)
@@ -228,9 +222,7 @@ def edit(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
-    conf: Config, shared: Path, warned: list[str]
-) -> None:
+def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(conf, shared, warned):
     one, other = at_work(conf, "v2.0.1"), at_work(conf, "v2.1.0")
     if not (one / "helper.py").samefile(other / "helper.py"):
         pytest.skip("this file system shares blocks, so no file has two names")
@@ -252,9 +244,7 @@ def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
     assert warned == []
 
 
-def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_changed(
-    conf: Config, shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_changed(conf, shared, monkeypatch):
     read: list[str] = []
     sha256 = intact._sha256
 
@@ -274,9 +264,7 @@ def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_change
 
 
 @pytest.mark.parametrize("change", ["removed", "record", "record gone"])
-def test_what_is_missing_and_an_edited_record_are_damage_too(
-    conf: Config, shared: Path, warned: list[str], change: str
-) -> None:
+def test_what_is_missing_and_an_edited_record_are_damage_too(conf, shared, warned, change):
     folder = at_work(conf, "v2.0.1")
     (record,) = folder.glob("helper-*.dist-info/RECORD")
     if change == "removed":
@@ -290,9 +278,7 @@ def test_what_is_missing_and_an_edited_record_are_damage_too(
     assert (folder / "helper.py").read_text().startswith("name")
 
 
-def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_brought(
-    conf: Config, shared: Path, warned: list[str]
-) -> None:
+def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_brought(conf, shared, warned):
     """As torch 1.9.1's is of libtorch_cpu.so: it is a wheel all the same, of the sha256 that the lock has."""
     write_wheel(shared, "helper==1.0", "name = 1\n")
     path = shared / "helper-1.0-py3-none-any.whl"
@@ -316,7 +302,7 @@ def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_bro
     assert (folder / "helper.py").read_text() == "other = 1\n"
 
 
-def test_what_an_own_file_needs_besides_is_looked_at_too(conf: Config, shared: Path) -> None:
+def test_what_an_own_file_needs_besides_is_looked_at_too(conf, shared):
     at_work(conf, "v2.0.1", "more")
     (module,) = Path("env").glob(f"v2.0.1-py{LANE}/{added.FOLDER}/*/site-packages/more.py")
     edit(module)
@@ -328,9 +314,7 @@ def test_what_an_own_file_needs_besides_is_looked_at_too(conf: Config, shared: P
     ("file", "text"),
     [("uv.toml", '[pip]\ntarget = "elsewhere"\n'), ("pyproject.toml", '[tool.uv.pip]\ntarget = "elsewhere"\n')],
 )
-def test_a_configuration_in_the_working_folder_sends_no_package_elsewhere(
-    conf: Config, shared: Path, file: str, text: str
-) -> None:
+def test_a_configuration_in_the_working_folder_sends_no_package_elsewhere(conf, shared, file, text):
     Path(file).write_text(text)
     assert (at_work(conf, "v2.0.1") / "torch.py").exists()
     assert not Path("elsewhere").exists()
@@ -398,9 +382,7 @@ class Program:
 
 
 @pytest.mark.parametrize(("ears", "steps"), [("hearing", 1000), ("deaf", 60)])
-def test_uv_ends_with_a_killed_program_or_keeps_the_lock_and_the_next_start_builds_anew(
-    conf: Config, tmp_path: Path, ears: str, steps: int
-) -> None:
+def test_uv_ends_with_a_killed_program_or_keeps_the_lock_and_the_next_start_builds_anew(conf, tmp_path, ears, steps):
     programs = Program(tmp_path)
     first = programs.start(steps, ears)
     writer = programs.writer()

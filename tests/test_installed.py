@@ -62,7 +62,7 @@ def imported(archive: zipfile.ZipFile, modules: Iterable[str]) -> set[str]:
     }
 
 
-def test_wheel_holds_what_its_modules_import(wheel: Path) -> None:
+def test_wheel_holds_what_its_modules_import(wheel):
     """`recorder` was left out once, and every command that describes the machine failed where the wheel was installed. The
     suite that measures is a folder of its own in the wheel, and holds what its modules import too."""
     ours = {path.parent.name for path in ROOT.glob("*/__init__.py")}
@@ -93,7 +93,7 @@ def said(elsewhere: tuple[Path, Path, dict[str, str]], *words: str) -> subproces
     return ran(str(command), *words, cwd=folder, env=variables, code=None)
 
 
-def test_it_says_its_version_and_what_wheels_bring(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
+def test_it_says_its_version_and_what_wheels_bring(elsewhere):
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert said(elsewhere, "--version").stdout == f"torch-history {version}\n"
     cited = re.search(r'^version: "(.+)"$', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
@@ -104,14 +104,14 @@ def test_it_says_its_version_and_what_wheels_bring(elsewhere: tuple[Path, Path, 
     assert "download, with all packages" in told.stdout
 
 
-def test_it_has_no_results_of_the_suite_and_none_of_own_files(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
+def test_it_has_no_results_of_the_suite_and_none_of_own_files(elsewhere):
     refused = said(elsewhere, "compare", "2.14.1", "2.15.0")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "contains no launches" in refused.stderr
     assert "Nothing is in" in said(elsewhere, "compare").stdout
 
 
-def test_what_it_writes_lies_in_the_users_cache(elsewhere: tuple[Path, Path, dict[str, str]], tmp_path: Path) -> None:
+def test_what_it_writes_lies_in_the_users_cache(elsewhere, tmp_path):
     said(elsewhere, "facts", "2.14.1", "2.15.0")
     assert list(elsewhere[1].iterdir()) == []
     suite = tmp_path / "cache" / "torch-history" / "suite"
@@ -126,7 +126,7 @@ def test_what_it_writes_lies_in_the_users_cache(elsewhere: tuple[Path, Path, dic
 
 
 @pytest.mark.releases
-def test_a_file_is_measured_from_an_empty_folder(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
+def test_a_file_is_measured_from_an_empty_folder(elsewhere):
     (elsewhere[1] / "mine.py").write_text(
         "import torch\n\n\ndef inputs(seed):\n    return torch.ones(100)\n\n\ndef double(x):\n    return x * 2\n\n\n"
         'functions = {"double": double}\n'
@@ -139,9 +139,7 @@ def test_a_file_is_measured_from_an_empty_folder(elsewhere: tuple[Path, Path, di
     assert "mine operators, double" in again.stdout
 
 
-def test_copy_is_brought_up_to_date_and_keeps_what_it_did_not_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_is_brought_up_to_date_and_keeps_what_it_did_not_make(tmp_path, monkeypatch):
     sources = tmp_path / "package"
     (sources / "measure").mkdir(parents=True)
     (sources / "measure" / "clock.py").write_text("new\n")

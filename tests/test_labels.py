@@ -21,7 +21,7 @@ def numbers(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("question", PARAMS)
-def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(question: str) -> None:
+def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(question):
     variants, sizes = ([each.strip("'") for each in of] for of in PARAMS[question])
     of = labels()[question]
     assert set(of["variants"]) == set(variants)
@@ -31,7 +31,7 @@ def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(ques
         assert numbers(words) <= known | numbers(name), name
 
 
-def test_a_series_is_named_in_words_of_code_and_one_without_a_label_by_its_identifiers() -> None:
+def test_a_series_is_named_in_words_of_code_and_one_without_a_label_by_its_identifiers():
     known = Series("", "selection.Selection.track_time", ("'take_reused'", "'rows 99 % x 100'"))
     assert named(known) == "`torch.take(x, index)`, index made once (99 % of 5,000 rows, 100 times)"
     assert named(Series("", "mine.Own.track_time", ("'step'", "'large'"))) == "step (large)"

@@ -82,7 +82,7 @@ def contrast(found: Levels, old: int, new: int) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize(("seed", "random"), [*((seed, RANDOM) for seed in range(5)), (5, Random(0.0, 0.0, 0.0))])
-def test_levels_are_those_of_least_squares_with_every_covariance_written_out(seed: int, random: Random) -> None:
+def test_levels_are_those_of_least_squares_with_every_covariance_written_out(seed, random):
     launches = drawn(CHAIN, seed)
     keep = np.random.default_rng(seed).random(len(launches.round)) < 0.9  # some rounds lack a release
     launches = Launches(*(of[keep] for name, of in vars(launches).items() if name != "weight"))
@@ -94,7 +94,7 @@ def test_levels_are_those_of_least_squares_with_every_covariance_written_out(see
         assert of == pytest.approx(freedom[a, b], rel=1e-6)
 
 
-def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_rounds() -> None:
+def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_rounds():
     launches = drawn([([0, 1], 8)], 3)
     shift, variance, freedom = contrast(levels_of(launches, Random(levels.WIDE, levels.WIDE, 0.0)), 0, 1)
     assert shift == pytest.approx((launches.logarithm[1::2] - launches.logarithm[::2]).mean(), abs=1e-6)
@@ -102,14 +102,14 @@ def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_r
     assert freedom == pytest.approx(NOISE.freedom[0], rel=1e-4)
 
 
-def test_releases_that_no_chain_of_rounds_ties_are_not_compared() -> None:
+def test_releases_that_no_chain_of_rounds_ties_are_not_compared():
     found = levels_of(drawn([([0, 1], 5), ([2, 3], 5)], 1))
     said = found.contrasts(np.array([0, 2, 1, 0]), np.array([1, 3, 2, 9]))
     assert np.isnan([said.shift, said.error, said.freedom]).tolist() == [[False, False, True, True]] * 3
     assert said.rounds.tolist() == [5, 5, 0, 0]
 
 
-def test_what_cells_and_rounds_leave_is_that_of_least_squares() -> None:
+def test_what_cells_and_rounds_leave_is_that_of_least_squares():
     launches = drawn(CHAIN, 7)
     squares, freedom = levels.within_sessions(launches, cells_of(launches), 3)
     for session, (releases, turns) in enumerate(CHAIN):
@@ -122,7 +122,7 @@ def test_what_cells_and_rounds_leave_is_that_of_least_squares() -> None:
         assert freedom[session] == (len(releases) - 1) * (turns - 1)
 
 
-def test_noise_is_lent_on_the_logarithm_by_series_and_session() -> None:
+def test_noise_is_lent_on_the_logarithm_by_series_and_session():
     """Of variances that are a series' own number times a session's, each is expected to be near that."""
     chance = np.random.default_rng(2)
     true = np.exp(chance.normal(-9, 1, 80))[:, None] * np.exp(np.array([0.0, 0.7, -0.7, 0.3]))
@@ -159,7 +159,7 @@ def launches_of(
     return found
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessions_do_is_found() -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessions_do_is_found():
     inside, random = [], []
     for seed in range(12):
         (question,) = history(launches_of(np.random.default_rng(seed), {4: 0.2})).fits.values()
@@ -175,7 +175,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessi
 
 
 @pytest.mark.parametrize(("sessions", "rounds"), [(1, 1), (1, 2), (3, 1)])
-def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions: int, rounds: int) -> None:
+def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions, rounds):
     """One series of two releases; warnings of NumPy would end it."""
     found = launches_of(np.random.default_rng(1), {}, 1, [[0, 1]] * sessions, rounds)
     with np.errstate(all="raise"):
@@ -185,7 +185,7 @@ def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions: i
     assert said.shift[0] == -said.shift[1]
 
 
-def test_what_is_shown_is_the_median_of_launches_less_what_their_sessions_do() -> None:
+def test_what_is_shown_is_the_median_of_launches_less_what_their_sessions_do():
     (question,) = history(launches_of(np.random.default_rng(3), {})).fits.values()
     (place,) = question.places(["v2.2.0"])
     for series, of in question.launches.items():
@@ -203,7 +203,7 @@ def lane(python: str) -> History:
 
 
 @pytest.mark.committed
-def test_intervals_of_the_two_lanes_hold_each_others_difference() -> None:
+def test_intervals_of_the_two_lanes_hold_each_others_difference():
     """Of neighbours, steady times: 94.0 in 100 on the day that this was written."""
     fits = {python: {question: fit for (_, question), fit in lane(python).fits.items()} for python in ("3.9", "3.11")}
     inside = {question: agreements(fit, fits["3.11"][question]) for question, fit in fits["3.9"].items()}

@@ -84,9 +84,7 @@ H200 = "echo 'NVIDIA H200, 570.86.15'"
         ("exit 127", "", CPU_RECORD),
     ],
 )
-def test_machine_is_named_after_what_measures_on_it(
-    box: Box, monkeypatch: pytest.MonkeyPatch, script: str, device: str, record: dict[str, str]
-) -> None:
+def test_machine_is_named_after_what_measures_on_it(box, monkeypatch, script, device, record):
     if script:
         box.nvidia_smi(script)
     if device:
@@ -94,18 +92,18 @@ def test_machine_is_named_after_what_measures_on_it(
     assert machine.describe() == record
 
 
-def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_threads_are_another_machine(monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_THREADS", "4")
     record = machine.describe()
     assert (record["threads"], record["machine"]) == ("4", CPU_RECORD["machine"] + "-4-threads")
 
 
-def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) -> None:
+def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box):
     box.cpuinfo.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n")
     assert machine.describe()["machine"] == "amd-epyc-family-26-model-2-16-cores"
 
 
-def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
     with pytest.raises(UserError, match=r"nvidia-smi reports none .* name a folder with TORCH_HISTORY_MACHINE"):
         machine.describe()
@@ -116,22 +114,20 @@ def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: py
 
 
 @pytest.mark.parametrize(("visible", "name"), [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200")])
-def test_gpu_that_is_recorded_is_the_first_that_may_be_used(
-    box: Box, monkeypatch: pytest.MonkeyPatch, visible: str, name: str
-) -> None:
+def test_gpu_that_is_recorded_is_the_first_that_may_be_used(box, monkeypatch, visible, name):
     box.nvidia_smi(f'case "$*" in *--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; esac')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.describe()["gpu"] == name
 
 
 @pytest.mark.parametrize("visible", ["", "-1"])
-def test_gpus_that_may_not_be_used_are_none(box: Box, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+def test_gpus_that_may_not_be_used_are_none(box, monkeypatch, visible):
     box.nvidia_smi(f'case "$*" in *--id*) exit 6;; *) {H200};; esac')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.describe()["device"] == "cpu"
 
 
-def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_folder_keeps_its_device(monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
     machine_records.setup()
     Machine.load(interactive=False).save(str(tmp_path / "results"))

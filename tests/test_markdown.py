@@ -44,7 +44,7 @@ def flat(tokens: list[Token]) -> Iterator[Token]:
         yield from flat(token.children or [])
 
 
-def test_random_strings_are_text_in_a_list_and_in_a_table() -> None:
+def test_random_strings_are_text_in_a_list_and_in_a_table():
     in_list, in_table = kinds("- x"), kinds("| h | i |\n|---|---|\n| x | y |")
     for name in drawn(1500):
         if escape(name):
@@ -55,7 +55,7 @@ def test_random_strings_are_text_in_a_list_and_in_a_table() -> None:
         assert [kind for kind in kinds(row) if kind not in PLAIN] == [kind for kind in in_table if kind not in PLAIN]
 
 
-def test_what_a_reader_sees_is_the_string() -> None:
+def test_what_a_reader_sees_is_the_string():
     for name in drawn(1500):
         shown = " ".join(name.split())
         if escape(name) and shown.isprintable():
@@ -63,7 +63,7 @@ def test_what_a_reader_sees_is_the_string() -> None:
             assert text.replace("\u2060", "") == shown, repr(name)
 
 
-def test_random_strings_stay_in_their_span_of_code() -> None:
+def test_random_strings_stay_in_their_span_of_code():
     for name in drawn(1500):
         found = flat(PARSER.parse(f"- x {code(name)} y"))
         spans = [(token.type, token.content) for token in found if token.type not in PLAIN]
@@ -100,7 +100,7 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile: Path, warned: list[str]) -> None:
+def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile, warned):
     (folder,) = hostile.iterdir()
     launches = {folder.name: list(read_launches(hostile, folder.name))}
     assert launches[folder.name]

@@ -50,7 +50,7 @@ def overlap_in_float64(arguments: tuple) -> Any:
 
 
 @pytest.mark.parametrize("variant", UNCOMPILED)
-def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: str) -> None:
+def test_variant_agrees_with_float64_numpy_in_full(arguments, variant):
     call = intersection.variants[variant](arguments)
     want = overlap_in_float64(arguments)
     for _ in range(3):  # TorchScript profiles the first call and optimises the second
@@ -61,7 +61,7 @@ def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: st
     assert 0.2 < (want > 0).mean() < 0.8
 
 
-def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes() -> None:
+def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes():
     first, again, other = (intersection.inputs("small", "cpu", seed) for seed in (1, 1, 2))
     assert [tuple(corners.shape) for corners in first] == [(30_000, 4), (500, 4)]
     assert all(torch.equal(a, b) for a, b in zip(first, again))  # noqa: B905 - Python 3.9 has no strict
@@ -97,7 +97,7 @@ def not_a_number(result: Any) -> Any:
         (lambda result: result.double(), r"the result is torch\.float64 \(500, 40\), not float32 \(500, 40\)"),
     ],
 )
-def test_wrong_result_is_refused_in_a_sentence(arguments: tuple, wrong: Callable[[Any], Any], sentence: str) -> None:
+def test_wrong_result_is_refused_in_a_sentence(arguments, wrong, sentence):
     intersection.check(arguments, planted(lambda right: right)(arguments))
     with pytest.raises(WrongResult, match=sentence):
         intersection.check(arguments, planted(wrong)(arguments))
@@ -112,7 +112,7 @@ def small_profile(variant: str) -> Any:
     return profile.profile(call, "cpu")
 
 
-def test_eager_overlap_holds_four_results_at_its_peak() -> None:
+def test_eager_overlap_holds_four_results_at_its_peak():
     # Columns are views. The width takes minimum, maximum, difference and clamped difference, of which only the last stays.
     # The peak is in the height: the width, minimum and maximum, and the difference being written, 4 x 60 MB. At the clamp
     # minimum and maximum are gone; at the product there are width, height and product.
@@ -123,19 +123,19 @@ def test_eager_overlap_holds_four_results_at_its_peak() -> None:
     assert found.operators >= 9  # whatever wrappers a release adds
 
 
-def test_in_place_overlap_holds_three_results_at_its_peak() -> None:
+def test_in_place_overlap_holds_three_results_at_its_peak():
     found = small_profile("in_place")  # area, scratch, height
     assert found.peak_memory == 3 * RESULT
     assert found.allocations == 3
 
 
-def test_result_that_is_kept_counts_and_what_was_there_before_does_not() -> None:
+def test_result_that_is_kept_counts_and_what_was_there_before_does_not():
     held = torch.zeros(1_000_000)
     found = profile.profile(lambda: -held, "cpu")
     assert (found.peak_memory, found.allocations) == (4_000_000, 1)
 
 
-def test_memory_that_is_freed_is_not_counted_twice() -> None:
+def test_memory_that_is_freed_is_not_counted_twice():
     def call() -> Any:
         for _ in range(5):
             result = torch.empty(1_000_000)
@@ -146,7 +146,7 @@ def test_memory_that_is_freed_is_not_counted_twice() -> None:
     assert (found.peak_memory, found.allocations) == (4_000_000, 5)
 
 
-def test_what_a_call_returns_or_keeps_is_retained() -> None:
+def test_what_a_call_returns_or_keeps_is_retained():
     kept = []
 
     def call() -> Any:
@@ -165,7 +165,7 @@ def alone(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
-def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments: tuple) -> None:
+def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments):
     def work() -> tuple:
         call = intersection.variants["scripted"](arguments)
         clock.warm_up(call, "cpu")
@@ -182,7 +182,7 @@ def busy(seconds: float) -> None:
         pass
 
 
-def test_busy_milliseconds_are_timed_within_ten_percent() -> None:
+def test_busy_milliseconds_are_timed_within_ten_percent():
     # Read beside it: how long all calls took by the wall. On a shared machine a busy millisecond may be interrupted, so it
     # lasts one millisecond or longer, which the wall sees in full and the median leaves out.
     calls = 0
@@ -226,16 +226,14 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
 @pytest.mark.parametrize(
     ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 4), (0.02, 4), (0.04, 4), (0.3, 2), (3.0, 2)]
 )
-def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time, seconds: float, samples: int) -> None:
+def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking, seconds, samples):
     found = clock.samples(ticking.call(seconds), "cpu")
     assert found == pytest.approx([seconds] * samples, rel=1e-6)
     assert ticking.now <= max(0.8, 3 * seconds) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(0.0, 2), (1e9, 0)])
-def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, times: int
-) -> None:
+def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(monkeypatch, seconds, times):
     (told, tells), (answers, answered) = os.pipe(), os.pipe()
     monkeypatch.setattr(turns, "_PIPES", [told, answered])
     os.write(tells, TAKE * 12 + END)
@@ -253,7 +251,7 @@ def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(
 
 
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 2e-3])
-def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float) -> None:
+def test_blocks_that_were_interrupted_are_left_out(ticking, seconds):
     # A scheduler gives the core to somebody else for 4 ms after every 10 ms
     turns = 0
 
@@ -267,7 +265,7 @@ def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float
     assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
 
 
-def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch):
     happened: list[str] = []
     monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
 
@@ -338,9 +336,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return happened
 
 
-def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(
-    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
-) -> None:
+def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(monkeypatch, gpu):
     asked = play_profiler(
         monkeypatch,
         [
@@ -369,9 +365,7 @@ def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(
     assert [str(activity).rpartition(".")[2] for activity in asked] == ["CPU", "CUDA"]
 
 
-def test_gpus_bytes_are_the_allocators_above_what_was_held_before(
-    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
-) -> None:
+def test_gpus_bytes_are_the_allocators_above_what_was_held_before(monkeypatch, gpu):
     play_profiler(monkeypatch, [Event("aten::mul"), Event("[memory]", nbytes=123)])
     found = profile.profile(lambda: None, "cuda")
     assert found.peak_memory == 5000 - 1000
@@ -379,9 +373,7 @@ def test_gpus_bytes_are_the_allocators_above_what_was_held_before(
     assert found.allocations == 17 - 10
 
 
-def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(
-    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
-) -> None:
+def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(monkeypatch, gpu):
     play_profiler(monkeypatch, [Event("aten::mul")])
     profile.profile(lambda: gpu.append("call"), "cuda")
     assert gpu == [
@@ -391,7 +383,7 @@ def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(
     ]
 
 
-def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch):
     changes = [100, 200, -100, 50, -200, 10]  # levels 100, 300, 200, 250, 50, 60
     asked = play_profiler(monkeypatch, [Event("aten::mul"), *(Event("[memory]", nbytes=n) for n in changes)])
     found = profile.profile(lambda: None, "cpu")
@@ -400,13 +392,13 @@ def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch: pytest.Monk
     assert [str(activity).rpartition(".")[2] for activity in asked] == ["CPU"]
 
 
-def test_profiler_that_recorded_nothing_is_an_error_and_not_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiler_that_recorded_nothing_is_an_error_and_not_a_zero(monkeypatch):
     play_profiler(monkeypatch, [])
     with pytest.raises(RuntimeError, match=r"profiler of torch .* recorded nothing"):
         profile.profile(lambda: None, "cpu")
 
 
-def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch):
     assert profile.profile(lambda: torch.empty(0).view(0), "cpu").peak_memory == 0
     play_profiler(monkeypatch, [Event("aten::mul")])
     with pytest.raises(RuntimeError, match=r"profiler of torch .* records no memory"):
@@ -429,7 +421,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("file", ["dev/nvidia0", "proc/driver/nvidia/gpus/0000:01:00.0"])
-def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
+def test_gpu_is_found_by_the_drivers_files(system, file):
     (system / "proc/driver/nvidia/gpus").mkdir(parents=True)  # as a driver without a GPU has it
     assert not device.gpu_present()
     assert device.name() == "cpu"
@@ -449,9 +441,7 @@ def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
         ("cpu", " , ", ["small"]),
     ],
 )
-def test_sizes_are_the_devices_unless_asked_for(
-    system: Path, monkeypatch: pytest.MonkeyPatch, on: str, asked: str, sizes: list
-) -> None:
+def test_sizes_are_the_devices_unless_asked_for(system, monkeypatch, on, asked, sizes):
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", on)
     monkeypatch.setenv("TORCH_HISTORY_SIZES", asked)
     assert device.asked_sizes() == sizes
@@ -489,22 +479,28 @@ def test_sizes_are_the_devices_unless_asked_for(
         ("sm_89", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", True),
     ],
 )
-def test_wheel_runs_where_cudas_rules_let_it(capability: str, archs: str, answer: bool) -> None:
+def test_wheel_runs_where_cudas_rules_let_it(capability, archs, answer):
     assert device.runs(capability, archs.split()) is answer
 
 
-def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system: Path) -> None:
+def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system):
     torch.set_num_threads(2)
     device.ready("cpu")
     assert torch.get_num_threads() == measure.THREADS
 
 
-def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], archs: str) -> list[str]:
+    """A usable GPU of that capability, and a wheel for those architectures; what is returned tells whether it was started."""
     started: list[str] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(torch.cuda, "init", lambda: started.append("init"))
-    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: "sm_80 sm_86", raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
+    return started
+
+
+def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch):
+    started = fake_gpu(monkeypatch, (9, 0), "sm_80 sm_86")
     with pytest.raises(device.DeviceUnavailable, match=r"no code for this GPU \(sm_90\), only for sm_80, sm_86"):
         device.ready("cuda")
     assert started == []
@@ -513,19 +509,9 @@ def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: py
     assert started == ["init"]
 
 
-def fake_gpu(monkeypatch: pytest.MonkeyPatch, major: int, minor: int, archs: str) -> None:
-    """A usable GPU of that capability, and a wheel for those architectures."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (major, minor))
-    monkeypatch.setattr(torch.cuda, "init", lambda: None)
-    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
-
-
 @pytest.mark.parametrize(("capability", "runs"), [((6, 1), False), ((7, 0), True), ((7, 5), True), ((12, 0), True)])
-def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], runs: bool
-) -> None:
-    fake_gpu(monkeypatch, *capability, "sm_60 sm_70 sm_75 sm_120")
+def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentence(monkeypatch, capability, runs):
+    fake_gpu(monkeypatch, capability, "sm_60 sm_70 sm_75 sm_120")
     device.ready("cuda")
     device.require_capability("intersection", "scripted")
     if runs:
@@ -535,7 +521,7 @@ def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentenc
         device.require_capability("warm_up", "compiled")
 
 
-def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> None:
+def test_environment_names_the_libraries_of_the_wheel_and_every_package():
     from importlib import metadata
 
     found = facts.environment()
@@ -553,7 +539,7 @@ def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> Non
     assert found["fuses_on_cpu"] in (True, False, None)
 
 
-def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_says_where_its_packages_came_from(tmp_path, monkeypatch):
     monkeypatch.setattr(facts.sys, "prefix", str(tmp_path))
     unknown = {"origin": "unknown, not checked", "installed": None}
     assert facts._installation() == unknown
@@ -572,7 +558,7 @@ def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypat
     assert facts._installation() == unknown
 
 
-def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slow() -> None:
+def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slow():
     """A sampled function holds the time of the code in C that it calls."""
     names: dict[str, Any] = {}
     spin = "def spin():\n    total = 0\n    for i in range(3000):\n        total += i\n"
@@ -582,7 +568,7 @@ def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slo
     assert sum(found.values()) > 2e-5
 
 
-def test_operators_hold_what_profile_counts() -> None:
+def test_operators_hold_what_profile_counts():
     """x * 2 and its exp live at the peak, 4,000 bytes each; the sum is 4 bytes. Each operator holds what it took."""
     x = torch.rand(1000)
 

@@ -43,7 +43,7 @@ def written(folder: Path, text: str) -> Any:
     return own.load(path, path)
 
 
-def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
+def test_functions_of_the_inputs_become_variants(tmp_path):
     workload = written(tmp_path, FILE)
     arguments = workload.inputs("", "cpu", 3)
     want = 2 * np.random.RandomState(3).rand(8, 8)
@@ -59,7 +59,7 @@ def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
 LOADED = "import sys, {module}; print('torch._dynamo' in sys.modules)"
 
 
-def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_path: Path) -> None:
+def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_path):
     """Where a release loads torch._dynamo in the first call, that call takes the time."""
     (tmp_path / "mine.py").write_text(FILE + "\nMETRICS = ('time', 'first_call')\n")
     variables = {**os.environ, "TORCH_HISTORY_WORKLOAD": str(tmp_path / "mine.py")}
@@ -72,7 +72,7 @@ def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_
     assert loads["benchmarks.own"] == loads["torch"]
 
 
-def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
+def test_file_that_is_gone_is_measured_as_it_was(tmp_path):
     (tmp_path / "kept.py").write_text(FILE + "\nHERE = __file__\n")
     workload = own.load(tmp_path / "my-file.py", tmp_path / "kept.py")
     assert str(tmp_path / "my-file.py") == workload.HERE
@@ -80,14 +80,14 @@ def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
     assert "scaled" in workload.variants
 
 
-def test_result_that_differs_from_the_first_variants_is_refused(tmp_path: Path) -> None:
+def test_result_that_differs_from_the_first_variants_is_refused(tmp_path):
     workload = written(tmp_path, FILE)
     arguments = workload.inputs("", "cpu", 3)
     with pytest.raises(WrongResult, match="from that of the variant `scaled`"):
         workload.check(arguments, workload.variants["wrong"](arguments)())
 
 
-def test_own_expectation_comes_before_the_first_variant(tmp_path: Path) -> None:
+def test_own_expectation_comes_before_the_first_variant(tmp_path):
     workload = written(tmp_path, FILE + "\ndef expected(x, factor):\n    return x.numpy() * 3\n")
     arguments = workload.inputs("", "cpu", 3)
     workload.check(arguments, workload.variants["wrong"](arguments)())
@@ -105,7 +105,7 @@ def test_own_expectation_comes_before_the_first_variant(tmp_path: Path) -> None:
         ([], [], None),
     ],
 )
-def test_what_counts_as_rounding(tmp_path: Path, want: list, got: list, sentence: str | None) -> None:
+def test_what_counts_as_rounding(tmp_path, want, got, sentence):
     workload = written(
         tmp_path, FILE + f"\ndef expected(x, factor):\n    return torch.tensor({want!r})".replace("nan", "np.nan")
     )
@@ -135,7 +135,7 @@ def test_what_counts_as_rounding(tmp_path: Path, want: list, got: list, sentence
         (f"{INPUTS}functions = {{'f': abs}}; sizes = {{4: {{}}}}", "has 4 in `sizes`, which is no name"),
     ],
 )
-def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, sentence):
     with pytest.raises(own.WorkloadUnreadable, match=sentence):
         written(tmp_path, text)
 
@@ -160,7 +160,7 @@ functions = {"step": step}
 """
 
 
-def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Path) -> None:
+def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path):
     workload = written(tmp_path, STATE)
     call = workload.variants["step"](workload.inputs("", "cpu", 1))
     for _ in range(2):
@@ -170,7 +170,7 @@ def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Pat
     workload.check(workload.inputs("", "cpu", 1), result)
 
 
-def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path: Path) -> None:
+def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path):
     text = "import torch\ndef inputs(call):\n    return torch.ones(2 + call)\nfunctions = {'f': lambda x: len(x)}\n"
     view = own.of_first_calls(written(tmp_path, text + "METRICS = ('time', 'first_call')"))
     arguments = view.inputs("", "cpu", 1)
@@ -179,7 +179,7 @@ def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_pa
     assert view.METRICS == ("first_call",)
 
 
-def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
+def test_a_check_of_its_own_is_asked(tmp_path):
     workload = written(tmp_path, FILE + "\ndef check(inputs, result):\n    return bool((result > 0).all())\n")
     arguments = workload.inputs("", "cpu", 3)
     workload.check(arguments, torch.ones(2))
@@ -187,7 +187,7 @@ def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
         workload.check(arguments, -torch.ones(2))
 
 
-def test_an_iterator_is_consumed(tmp_path: Path) -> None:
+def test_an_iterator_is_consumed(tmp_path):
     workload = written(tmp_path, "def inputs():\n    return 5\niterators = {'all': range}\n")
     assert workload.variants["all"](workload.inputs("", "cpu", 1))() == 5
 
@@ -212,7 +212,7 @@ def sleep() -> str:
         (sleep, ""),
     ],
 )
-def test_a_trial_ends_and_says_how(once: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_ends_and_says_how(once, answer, monkeypatch):
     monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
     assert own._tried(once) == answer
 
@@ -223,7 +223,7 @@ def profiled(folder: Path, call: Any) -> dict:
     return common._counts(written(folder, FILE), call, None, "cpu")
 
 
-def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path: Path) -> None:
+def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path):
     found = profiled(tmp_path, lambda: 1)
     assert set(found) == {"peak_memory", "retained", "allocations", "operators", "kernels", "host_syncs"}
     assert all("it calls no operator of torch" in why["unavailable"] for why in found.values())

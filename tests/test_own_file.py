@@ -29,18 +29,18 @@ def digest_and_versions(folder: Path) -> tuple[str, dict[str, str]]:
     return own.digest, own_versions(own.question, own.text)
 
 
-def test_threads_are_read(tmp_path: Path) -> None:
+def test_threads_are_read(tmp_path):
     assert read(tmp_path, "").threads is None
     assert read(tmp_path, "threads = 2\n").threads == 2
 
 
-def test_requirements_are_read_and_a_change_is_another_version(tmp_path: Path) -> None:
+def test_requirements_are_read_and_a_change_is_another_version(tmp_path):
     one = read(tmp_path, "requirements = ['torchvision', 'transformers==4.44.*']\n")
     assert one.requirements == ("torchvision", "transformers==4.44.*")
     assert read(tmp_path, "requirements = ['torchvision']\n").digest != one.digest
 
 
-def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> None:
+def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path):
     (tmp_path / "data.csv").write_text("1")
     before, versions = digest_and_versions(tmp_path)
     assert digest_and_versions(tmp_path) == (before, versions)
@@ -70,10 +70,10 @@ def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> N
         ("requirements = [1]", "1 is no name of a package"),
     ],
 )
-def test_what_is_wrong_is_refused_in_a_sentence(tmp_path: Path, more: str, sentence: str) -> None:
+def test_what_is_wrong_is_refused_in_a_sentence(tmp_path, more, sentence):
     with pytest.raises(SessionError, match=sentence):
         read(tmp_path, more + "\n")
 
 
-def test_names_that_are_used_or_far_from_any_are_left_alone(tmp_path: Path) -> None:
+def test_names_that_are_used_or_far_from_any_are_left_alone(tmp_path):
     read(tmp_path, "size = 3\nprint(size)\nWIDTH = 3\nnames = []\n")

@@ -61,7 +61,7 @@ def told(*words: str) -> str:
     return answer.output if answer.exception is None else str(answer.exception)
 
 
-def test_why_a_case_was_skipped_is_told_again(own: OwnWorkload) -> None:
+def test_why_a_case_was_skipped_is_told_again(own):
     for tag in (OLD, NEW):
         store(own, tag, f=RAN, g=LACKS)
     assert f"  g did not run on {OLD}, {NEW}: needs torch >= 3.0.\n" in told()
@@ -69,7 +69,7 @@ def test_why_a_case_was_skipped_is_told_again(own: OwnWorkload) -> None:
     assert words.count("g: NO NUMBER: needs torch >= 3.0") == 1
 
 
-def test_a_case_that_lacks_one_metric_did_run(own: OwnWorkload) -> None:
+def test_a_case_that_lacks_one_metric_did_run(own):
     for tag in (OLD, NEW):
         store(own, tag, f=RAN, g=RAN)
         store(own, tag, "operators", f={"value": 3}, g=LACKS)
@@ -77,7 +77,7 @@ def test_a_case_that_lacks_one_metric_did_run(own: OwnWorkload) -> None:
     assert "NO NUMBER" not in told("--workload", str(own.path), OLD, NEW)
 
 
-def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWorkload) -> None:
+def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own):
     store(own, OLD, f=RAN)
     skipped.remember(own.folder, LANE, NEW, "torchvision\ncannot be had.")
     assert f"  {NEW} was skipped: torchvision cannot be had.\n" in told()
@@ -87,7 +87,7 @@ def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWo
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"release-py3.11": 3}', '{"release-py3.11": {"v2.15.0": [1, 2]}}', "{"])
-def test_what_is_damaged_is_told_and_passed_over(own: OwnWorkload, text: str, warned: list[str]) -> None:
+def test_what_is_damaged_is_told_and_passed_over(own, text, warned):
     (own.folder / skipped.FILE).write_text(text)
     assert skipped.reasons(own.folder, LANE) == {}
     assert any(skipped.FILE in line for line in warned)

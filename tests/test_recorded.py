@@ -26,7 +26,7 @@ from .result_files import write_machine
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch):
     monkeypatch.delenv("TORCH_HISTORY_MACHINE", raising=False)
     record = describe(Request(device="recorder"))
     assert record["machine"] == "recorded-turing-sm75-no-kernel-ran"
@@ -44,9 +44,7 @@ def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: py
         (["--device", "banana"], "'banana' is no device"),
     ],
 )
-def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(
-    options: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(options, sentence, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("HOME", str(tmp_path))
     ended = CliRunner().invoke(main, ["run", "2.15.0", *options])
@@ -54,7 +52,7 @@ def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(
     assert sentence in " ".join(ended.output.split())
 
 
-def test_no_time_and_no_operator_is_a_metric_of_the_recorder() -> None:
+def test_no_time_and_no_operator_is_a_metric_of_the_recorder():
     counted = {name for name, metric in METRICS.items() if "recorder" in metric.devices}
     assert not {name for name in counted if METRICS[name].kind == "times"}
     assert "operators" not in counted
@@ -64,7 +62,7 @@ def test_no_time_and_no_operator_is_a_metric_of_the_recorder() -> None:
 DETAIL: dict[str, Any] = {"kernels": {"a": 2, "b": 1}, "library_calls": {}, "copied": {}, "form": ["float32 [2]"]}
 
 
-def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path: Path) -> None:
+def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path):
     path = tmp_path / "v2.0.1-release-py3.11.recorded"
     add_details(path, "one", {"q 'eager' 'small'": DETAIL})
     add_details(path, "one", {"q 'eager' 'small'": DETAIL, "q 'other' 'small'": DETAIL})
@@ -78,7 +76,7 @@ def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path
     assert "differs" not in read_details(path)["q 'eager' 'small'"]
 
 
-def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
+def test_damaged_details_are_refused_by_name(tmp_path):
     path = tmp_path / "v2.recorded"
     path.write_text('{"names": [], "cases": {"q": {"kernels": [[3, 1]]}}}')
     with pytest.raises(ValueError, match=r"it holds no details"):
@@ -86,7 +84,7 @@ def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
     assert check.CHECKS[path.suffix] is read_details
 
 
-def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:
+def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path):
     for name, device in (("a", "cpu"), ("recorded", "recorder")):
         write_machine(tmp_path / name, device=device)
         (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
@@ -94,7 +92,7 @@ def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path)
     assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
 
 
-def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path: Path) -> None:
+def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path):
     def measures(name: str, lines: int, *tags: str) -> None:
         write_machine(tmp_path / name)
         for tag in tags:
@@ -138,7 +136,7 @@ def numbers(suite: Path) -> dict[tuple[str, ...], list[Any]]:
 
 
 @pytest.mark.releases
-def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted: Path) -> None:
+def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted):
     found = numbers(counted)
     assert found["peak_memory", "eager", "small"] == [240_000_000] * 2
     assert found["peak_memory", "scripted", "small"] == [60_000_000] * 2
@@ -151,7 +149,7 @@ def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted: P
 
 
 @pytest.mark.releases
-def test_groups_whose_fall_back_ran_are_not_counted_as_fused(counted: Path) -> None:
+def test_groups_whose_fall_back_ran_are_not_counted_as_fused(counted):
     """2.0.1 has a graph with a group for the stacked form, and launches the kernels of eager."""
     found = numbers(counted)
     assert found["fusion_groups", "stacked_scripted", "small"] == [0] * 2
@@ -175,7 +173,7 @@ except device.DeviceUnavailable as error:
 
 
 @pytest.mark.releases
-def test_zeros_are_no_result_where_no_kernel_ran(counted: Path) -> None:
+def test_zeros_are_no_result_where_no_kernel_ran(counted):
     """The workload's own check fetches its inputs from the device, and compares zeros with zeros there."""
     from recorder.build import build
 

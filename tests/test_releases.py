@@ -150,9 +150,7 @@ def numbers(suite: Path, release: str, metric: str, variant: str) -> list[float]
 
 
 @pytest.mark.parametrize(("release", "lane"), RELEASES)
-def test_eager_peaks_at_four_results_and_counts_repeat_exactly(
-    command: Command, suite: Path, environments: Path, release: str, lane: str
-) -> None:
+def test_eager_peaks_at_four_results_and_counts_repeat_exactly(command, suite, environments, release, lane):
     environment(environments, release, lane)
     chosen = r"intersection.*(peak_memory|operators|allocations)\('(eager|in_place)', 'small'"
     for _ in range(2):
@@ -165,7 +163,7 @@ def test_eager_peaks_at_four_results_and_counts_repeat_exactly(
     assert numbers(suite, release, "allocations", "in_place") == [3, 3]
 
 
-def test_asv_commands_work_over_releases(command: Command, suite: Path) -> None:
+def test_asv_commands_work_over_releases(command, suite):
     only = r"track_time\('in_place', 'small'"
     command("asv", "run", "--interleave-rounds", "v2.0.1 v2.15.0", "--bench", only)
     assert "v2.15.0" in command("asv", "show").stdout
@@ -179,9 +177,7 @@ def test_asv_commands_work_over_releases(command: Command, suite: Path) -> None:
     assert {"v2.0.1", "v2.15.0"} <= set(tags)
 
 
-def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_result(
-    command: Command, suite: Path
-) -> None:
+def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_result(command, suite):
     (suite / "workloads" / "planted.py").write_text(PLANTED, encoding="utf-8")
     (suite / "benchmarks" / "planted.py").write_text(
         "from workloads import planted\nfrom .common import _Question\n\n"
@@ -235,9 +231,7 @@ variants = {
 """
 
 
-def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(
-    command: Command, suite: Path, tmp_path: Path
-) -> None:
+def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(command, suite, tmp_path):
     mine = tmp_path / "my_question.py"
     mine.write_text(OWN, encoding="utf-8")
     arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--rounds", "2")
@@ -264,9 +258,7 @@ functions = {"doubled": lambda x: x + x, "halved": lambda x: x / 2, "raises": ra
 """
 
 
-def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(
-    command: Command, suite: Path, tmp_path: Path
-) -> None:
+def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(command, suite, tmp_path):
     """Counts alone, which noise does not touch. The axis has two releases, so that no other is installed."""
     axis = suite / "releases.toml"
     tables = axis.read_text(encoding="utf-8").split("[[release]]")
@@ -310,9 +302,7 @@ functions = {"first": first}
 """Starts a process more on 2.15.0 than on 2.0.1."""
 
 
-def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
-    command: Command, suite: Path, tmp_path: Path
-) -> None:
+def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(command, suite, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(ONCE, encoding="utf-8")
     arguments = ("explain", "2.0.1", "2.15.0", "--workload", str(mine))
@@ -323,7 +313,7 @@ def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
 
 
 @pytest.mark.parametrize("metric", ["first_call", "second_call"])
-def test_first_calls_of_a_question_are_timed_and_have_a_script(environments: Path, tmp_path: Path, metric: str) -> None:
+def test_first_calls_of_a_question_are_timed_and_have_a_script(environments, tmp_path, metric):
     python = environment(environments, "v2.15.0", "3.11") / "bin" / "python"
     asked = Subject(ROOT, "warm_up", "scripted", "one shape", metric)
     launch = Launch(Side("v2.15.0", python), asked)
@@ -357,7 +347,7 @@ functions = {"eager": chain, "scripted": torch.jit.script(chain)}
 """
 
 
-def test_neither_environment_holds_what_only_the_other_needs(environments: Path) -> None:
+def test_neither_environment_holds_what_only_the_other_needs(environments):
     old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[1:])
     names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
     assert "nvidia-cublas-cu11" in names[0] - names[1]
@@ -368,7 +358,7 @@ def test_neither_environment_holds_what_only_the_other_needs(environments: Path)
         assert sorted(found) == sorted(packages_of(folder))
 
 
-def test_an_installed_torch_recorded_under_another_release_says_so(command: Command, suite: Path) -> None:
+def test_an_installed_torch_recorded_under_another_release_says_so(command, suite):
     python = str(suite / "env" / "v2.0.1-py3.11" / "bin" / "python")
     asked = ("--as", "2.1.0", "--rounds", "1", "--question", "intersection")
     command("torch-history", "run", "--installed", "--python", python, *asked)
@@ -378,7 +368,7 @@ def test_an_installed_torch_recorded_under_another_release_says_so(command: Comm
 
 
 @pytest.mark.parametrize(("release", "lane"), [pair for pair in RELEASES if pair[1] != "3.9"])
-def test_what_needs_torch_is_tested_in_each_release(environments: Path, release: str, lane: str) -> None:
+def test_what_needs_torch_is_tested_in_each_release(environments, release, lane):
     tests = [str(ROOT / "tests" / name) for name in NEEDING_TORCH]
     code = f"import sys; sys.path.append({os.path.dirname(os.path.dirname(pytest.__file__))!r}); import pytest; "
     code += f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', *{tests!r}]))"

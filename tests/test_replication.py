@@ -50,14 +50,12 @@ def changed(verdict: Verdict, ratio: float = 1.1, series: Series = SERIES) -> Ch
         (Verdict.FASTER, {}, Standing.NOT_TESTABLE),
     ],
 )
-def test_a_change_is_replicated_where_another_lane_tells_it_and_none_tells_otherwise(
-    here: Verdict, others: dict[str, Verdict | None], standing: Standing
-) -> None:
+def test_a_change_is_replicated_where_another_lane_tells_it_and_none_tells_otherwise(here, others, standing):
     of_lane = [(lane, verdict and changed(verdict)) for lane, verdict in others.items()]
     assert replication(changed(here), of_lane).standing is standing
 
 
-def test_machines_that_disagree_are_both_told_though_their_processors_have_one_name() -> None:
+def test_machines_that_disagree_are_both_told_though_their_processors_have_one_name():
     def place(verdict: Verdict) -> Place:
         return Place.of(Measured({}, HERE, (OLD, NEW), lambda old, new: [changed(verdict)]), "EPYC")
 
@@ -68,11 +66,11 @@ def test_machines_that_disagree_are_both_told_though_their_processors_have_one_n
 
 
 @pytest.mark.parametrize("cpu", ["two\nlines", "\x1b[31mred", ["a list"], "x" * 10_000, "", None])
-def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu: object) -> None:
+def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu):
     assert processor_of({"machine": "there", "cpu": cpu}) == ""
 
 
-def test_another_machine_that_cannot_be_read_ends_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_that_cannot_be_read_ends_nothing(results, monkeypatch):
     machine(results, "here", {"cpu": "Ours"}, {})
     machine(results, "there", {"cpu": "Theirs"}, {"both": 1.6})
 
@@ -107,7 +105,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> None:
+def test_compare_says_of_each_change_what_the_other_lane_says(results):
     found = find(results, "here", HERE, OLD, NEW)
     told = {series.parameters[0].strip("'"): of.wheels for series, of in found.elsewhere.items()}
     assert {variant: of.standing for variant, of in told.items()} == {
@@ -132,7 +130,7 @@ def machine(results: Path, name: str, about: dict[str, str], ratios: dict[str, f
         append_launches(results / name / f"{one.release}-{HERE}.jsonl", [replace(one, version=version)])
 
 
-def test_a_change_says_whether_another_machine_has_it(results: Path) -> None:
+def test_a_change_says_whether_another_machine_has_it(results):
     machine(results, "here", {"cpu": "Ours"}, {})
     machine(results, "there", {"cpu": "A (large) CPU"}, {"both": 1.6, "here": 1.0, "large": 1.3})
     found = find(results, "here", HERE, OLD, NEW)
@@ -153,7 +151,7 @@ def test_a_change_says_whether_another_machine_has_it(results: Path) -> None:
     )
 
 
-def test_a_copy_of_a_machines_folder_confirms_nothing(results: Path) -> None:
+def test_a_copy_of_a_machines_folder_confirms_nothing(results):
     machine(results, "here", {"cpu": "Ours"}, {})
     shutil.copytree(results / "here", results / "copy")
     (results / "copy" / "machine.json").write_text(json.dumps({"machine": "copy", "cpu": "Ours", "device": "cpu"}))
@@ -168,9 +166,7 @@ def test_a_copy_of_a_machines_folder_confirms_nothing(results: Path) -> None:
 @pytest.mark.parametrize(
     ("about", "version"), [({"device": "cuda"}, "1"), ({"threads": "4"}, "1"), ({"device": "recorder"}, "1"), ({}, "2")]
 )
-def test_a_machine_of_another_kind_or_with_other_benchmarks_says_nothing(
-    results: Path, about: dict[str, str], version: str
-) -> None:
+def test_a_machine_of_another_kind_or_with_other_benchmarks_says_nothing(results, about, version):
     machine(results, "here", {"cpu": "Ours"}, {})
     machine(results, "there", {"cpu": "Theirs", **about}, {"both": 1.6, "here": 1.0}, version)
     found = find(results, "here", HERE, OLD, NEW)
@@ -188,9 +184,7 @@ def test_a_machine_of_another_kind_or_with_other_benchmarks_says_nothing(
         ("selection", "peak_memory", 1.01, False),
     ],
 )
-def test_only_steady_times_are_held_against_what_two_builds_differ_by(
-    question: str, metric: str, ratio: float, within: bool
-) -> None:
+def test_only_steady_times_are_held_against_what_two_builds_differ_by(question, metric, ratio, within):
     series = Series(HERE, f"{question}.Any.track_{metric}", ("'mask'", "'small'"))
     verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
     assert changed(verdict, ratio, series).within_builds is within
@@ -204,7 +198,7 @@ LANES = (HERE, OTHER)
 
 
 @pytest.mark.committed
-def test_spreads_of_builds_are_those_of_releases_whose_wheels_were_built_apart() -> None:
+def test_spreads_of_builds_are_those_of_releases_whose_wheels_were_built_apart():
     """BUILDS is the ratio within which 95 % of the steady times of two lanes lie, from a release to the next, where the two
     lanes hold different binaries of one of them; ANY_BUILD that of all questions together."""
     root, machine = Path(__file__).resolve().parents[1], "amd-epyc-family-26-model-2-2-cores"

@@ -71,7 +71,7 @@ def add(environment: Path) -> Path:
     return WANTED.add(environment, 0)
 
 
-def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, uv: PlayedUv) -> None:
+def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path, uv):
     path = add(tmp_path)
     assert tuple(uv.constraints.split()) == PACKAGES
     assert list(uv.calls[1][-2:]) == ["pillow==11.0.0", "torchvision==0.29.1"]
@@ -84,7 +84,7 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("step", ["compile", "install"])
-def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, step: str) -> None:
+def test_what_fails_is_told_and_leaves_nothing(tmp_path, uv, step):
     uv.failing[step] = "No solution found"
     with pytest.raises(
         AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution found"
@@ -95,7 +95,7 @@ def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, ste
     assert (add(tmp_path) / "torchvision").exists()
 
 
-def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -> None:
+def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path):
     said: list[str] = []
     out: Any = SimpleNamespace(print=lambda words, **_: said.append(words), status=lambda _: contextlib.nullcontext())
     releases: Any = [SimpleNamespace(tag="v1"), SimpleNamespace(tag="v2")]
@@ -111,7 +111,7 @@ def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -
         having(releases, environment("v1", "v2"), out, tmp_path)
 
 
-def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:
+def test_the_processes_are_told_where_they_lie(tmp_path):
     environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
     assert environment.surroundings({ADDED: "/inherited"})[ADDED] == ""
     environment._added = tmp_path

@@ -94,7 +94,7 @@ def command(*arguments: str) -> Result:
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["jsonl", "environments", "json", "machine.json"])
-def test_damaged_file_is_named_once_and_the_rest_is_used(here: Path, warned: list[str], name: str, damage: str) -> None:
+def test_damaged_file_is_named_once_and_the_rest_is_used(here, warned, name, damage):
     path = here / name if name == "machine.json" else file_of(here, name)
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[damage](whole))
@@ -136,7 +136,7 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
     ],
     ids=str,
 )
-def test_launch_that_cannot_be_is_left_out_and_named(here: Path, warned: list[str], changed: dict[str, Any]) -> None:
+def test_launch_that_cannot_be_is_left_out_and_named(here, warned, changed):
     path = file_of(here, "jsonl")
     with path.open("a") as stream:
         stream.write(json.dumps({**json.loads(some_launch().to_json()), **changed}) + "\n")
@@ -144,14 +144,14 @@ def test_launch_that_cannot_be_is_left_out_and_named(here: Path, warned: list[st
     assert [sentence.startswith(f"{path}, line 3 is skipped: ") for sentence in warned] == [True]
 
 
-def test_keys_of_a_newer_version_are_passed_over() -> None:
+def test_keys_of_a_newer_version_are_passed_over():
     line = json.loads(some_launch().to_json())
     line["cases"][0]["unheard"] = {"of": [1]}
     assert Launch.from_json(json.dumps({**line, "unheard": "of"})) == some_launch()
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "environments"])
-def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned: list[str], ending: str) -> None:
+def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here, warned, ending):
     save(here.parent, RELEASES[0])
     path = file_of(here, ending)
     whole = path.read_bytes()
@@ -167,7 +167,7 @@ def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned:
     assert all(f"{path}, line " in sentence for sentence in warned)
 
 
-def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[str]) -> None:
+def test_file_that_cannot_be_read_or_written_is_named(here, warned):
     (here / "folder.jsonl").mkdir()
     assert command("compare", *RELEASES, "--machine", "here").exit_code == 0
     assert warned == [f"{here / 'folder.jsonl'} is skipped: it cannot be read (Is a directory)."]
@@ -179,7 +179,7 @@ def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[s
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[str], damage: str) -> None:
+def test_damaged_file_of_asvs_is_kept_and_begun_anew(here, warned, damage):
     path = file_of(here, "json")
     broken = DAMAGE[damage](path.read_bytes())
     for number in (1, 2):
@@ -193,7 +193,7 @@ def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[st
     assert len(warned) == 2
 
 
-def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None:
+def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path):
     recorded = RecordedResults({**RECORD, "python": "3.11"}, {}, RELEASES[0], 0, "3.11", ENVIRONMENT, {})
     add(recorded, BYTES, answer([4, math.inf, 8, -math.inf]))
     recorded.save(str(tmp_path))
@@ -225,7 +225,7 @@ def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         lambda whole: {key: value for key, value in whole.items() if key != "results"},
     ],
 )
-def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Callable) -> None:
+def test_file_that_asv_would_stumble_over_is_none_of_asvs(here, change):
     path = file_of(here, "json")
     assert load_asvs(path)["commit_hash"] == RELEASES[0]
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
@@ -233,7 +233,7 @@ def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Ca
         load_asvs(path)
 
 
-def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path: Path, warned: list[str]) -> None:
+def test_folder_names_its_machine_whatever_its_record_says(here, tmp_path, warned):
     here.rename(here.parent / "renamed")
     record = here.parent / "renamed" / "machine.json"
     assert machines.record_of(record.parent) == {**RECORD, "machine": "renamed", "version": 1}
@@ -244,7 +244,7 @@ def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path:
     assert lane["machine"] == "renamed"
 
 
-def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> None:
+def test_results_of_another_machine_are_not_mixed_with_this_ones(here):
     this = Machine()
     this.__dict__.update(RECORD)
     machine_records.save_record(this, str(here.parent))
@@ -257,9 +257,7 @@ def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> 
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_collection_of_machines_is_kept_beside(
-    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
+def test_damaged_collection_of_machines_is_kept_beside(tmp_path, warned, monkeypatch, damage):
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / ".asv-machine.json"
     machine_records.remember("of another suite", RECORD)
@@ -284,9 +282,7 @@ PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, "without a session", "session that is a number"])
-def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
-    here: Path, warned: list[str], tmp_path: Path, damage: str
-) -> None:
+def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(here, warned, tmp_path, damage):
     found = suite.load()
     conf, axis = found.config(), found.axis
     state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
@@ -305,7 +301,7 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
     assert [str(state) in sentence for sentence in warned] == [True]
 
 
-def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tmp_path: Path) -> None:
+def test_session_whose_results_are_gone_is_not_called_finished(results, tmp_path):
     found = suite.load()
     conf, axis = found.config(), found.axis
     state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
@@ -323,9 +319,7 @@ with alone(Path(sys.argv[1])):
 """
 
 
-def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(here, tmp_path, monkeypatch):
     env = tmp_path / "env"
     loaded = suite.load
     monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=env))
@@ -372,7 +366,7 @@ def while_many(write: Callable[..., None], target: Path) -> Iterator[None]:
     assert [process.exitcode for process in processes] == [0] * WRITERS
 
 
-def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp_path: Path, warned: list[str]) -> None:
+def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp_path, warned):
     path = file_of(tmp_path / "here", "jsonl")
     for _ in while_many(append_many, path):
         assert len(list(read_launches(tmp_path, "here"))) % LINES == 0
@@ -381,7 +375,7 @@ def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp
     assert warned == []
 
 
-def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path: Path, warned: list[str]) -> None:
+def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path, warned):
     path = file_of(tmp_path / "here", "json")
     for _ in while_many(save_many, tmp_path):
         if path.exists():
@@ -399,9 +393,7 @@ def save_on_and_on(results: Path, sessions: Iterator[int], finished: Connection)
         finished.send(str(session))
 
 
-def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(
-    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(tmp_path, warned, monkeypatch):
     monkeypatch.setattr(RecordedResults, "session", "")
     chance = random.Random(20261121)
     finished: set[str] = set()
@@ -500,9 +492,7 @@ def killed(code: str, *arguments: str, after: float | None, **more: Any) -> list
     return [line.strip() for line in said]
 
 
-def test_session_that_is_killed_again_and_again_measures_everything_once(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warned: list[str]
-) -> None:
+def test_session_that_is_killed_again_and_again_measures_everything_once(root, tmp_path, monkeypatch, warned):
     suite = tmp_path / "suite"
     suite.mkdir()
     (suite / "__init__.py").touch()

@@ -88,7 +88,7 @@ def gradients_of(arguments: saved_tensors.Arguments) -> list:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("variant", GRADIENT)
-def test_mode_keeps_value_and_gradients(made: Any, variant: str, script: str) -> None:
+def test_mode_keeps_value_and_gradients(made, variant, script):
     arguments = made(script)
     call = built(variant, arguments)
     want = gradients_of(arguments)
@@ -107,7 +107,7 @@ def test_mode_keeps_value_and_gradients(made: Any, variant: str, script: str) ->
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("variant", NO_GRADIENT)
-def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant: str, script: str) -> None:
+def test_mode_without_gradients_keeps_the_value_and_says_none(made, variant, script):
     arguments = made(script)
     call = built(variant, arguments)
     result = call()
@@ -119,7 +119,7 @@ def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant
     saved_tensors.check(arguments, result)
 
 
-def test_inputs_are_the_same_for_the_same_seed(made: Any) -> None:
+def test_inputs_are_the_same_for_the_same_seed(made):
     first, again, other = (made("chain", seed=seed).tensors for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not torch.equal(first[1], other[1])
@@ -152,7 +152,7 @@ RETAINED: dict[tuple[str, str], int] = {
 
 
 @pytest.mark.parametrize(("script", "variant"), RETAINED)
-def test_bytes_between_forward_and_backward_are_those_counted_by_hand(made: Any, script: str, variant: str) -> None:
+def test_bytes_between_forward_and_backward_are_those_counted_by_hand(made, script, variant):
     call = built(variant, made(script, SMALL))
     call()
     assert profile.profile(call.forward, "cpu").retained == RETAINED[script, variant]
@@ -167,7 +167,7 @@ PEAK = {
 
 
 @pytest.mark.parametrize(("size", "variant"), PEAK)
-def test_peak_is_the_one_counted_by_hand(made: Any, size: str, variant: str) -> None:
+def test_peak_is_the_one_counted_by_hand(made, size, variant):
     script, _, rest = size.partition(", ")
     call = built(variant, made(script, SMALL, requires_grad=not rest))
     call()
@@ -177,7 +177,7 @@ def test_peak_is_the_one_counted_by_hand(made: Any, size: str, variant: str) -> 
 @since_1_13
 @pytest.mark.parametrize("requires_grad", [1, 0])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_disabling_hooks_changes_no_byte_and_no_gradient(made: Any, script: str, requires_grad: int) -> None:
+def test_disabling_hooks_changes_no_byte_and_no_gradient(made, script, requires_grad):
     arguments = made(script, SMALL, requires_grad)
     found = []
     for variant in ("plain", "hooks_disabled"):
@@ -190,7 +190,7 @@ def test_disabling_hooks_changes_no_byte_and_no_gradient(made: Any, script: str,
 
 
 @since_1_13
-def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(made: Any) -> None:
+def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(made):
     arguments = made("chain")
     disabled = torch.autograd.graph.disable_saved_tensors_hooks
     for variant in ("hooks_identity", "hooks_half", "save_on_cpu", "checkpoint"):
@@ -232,9 +232,7 @@ def children() -> list[str]:
         (hangs, r"the child process gave no answer in 0\.5 seconds and was killed"),
     ],
 )
-def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(
-    made: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, work: Callable, sentence: str
-) -> None:
+def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(made, monkeypatch, capfd, work, sentence):
     arguments = made("product")
     before = children()
     if work is hangs:
@@ -246,7 +244,7 @@ def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(
     assert children() == before
 
 
-def test_started_process_is_another_one_and_has_ended(made: Any) -> None:
+def test_started_process_is_another_one_and_has_ended(made):
     arguments = made("product")
     before = children()
     call = built("subprocess_start", arguments)
@@ -257,7 +255,7 @@ def test_started_process_is_another_one_and_has_ended(made: Any) -> None:
     saved_tensors.check(arguments, first)
 
 
-def test_profile_of_a_child_counts_the_parent_alone(made: Any) -> None:
+def test_profile_of_a_child_counts_the_parent_alone(made):
     small, large = (built("subprocess", made("loop", {"loop": {"side": 5, "turns": turns}})) for turns in (1, 50))
     found = [profile.profile(call, "cpu") for call in (small, large)]
     assert found[0] == found[1]
@@ -292,7 +290,7 @@ def off_by(share: float) -> Callable[[Any], dict]:
         (planted(lambda o: {"gradients": tuple(g[:-1] for g in o.gradients)}), r"gradient 0 is .* not float32 \("),
     ],
 )
-def test_wrong_result_is_refused_in_a_sentence(made: Any, script: str, change: Callable, sentence: str) -> None:
+def test_wrong_result_is_refused_in_a_sentence(made, script, change, sentence):
     arguments = made(script)
     outcome = built("plain", arguments)()
     saved_tensors.check(arguments, outcome)
@@ -300,7 +298,7 @@ def test_wrong_result_is_refused_in_a_sentence(made: Any, script: str, change: C
         saved_tensors.check(arguments, change(outcome))
 
 
-def test_process_that_is_this_one_or_still_runs_is_refused(made: Any) -> None:
+def test_process_that_is_this_one_or_still_runs_is_refused(made):
     arguments = made("product")
     for process, sentence in ((os.getpid(), "no other process was started"), (os.getppid(), "outlived its call")):
         with pytest.raises(WrongResult, match=sentence):

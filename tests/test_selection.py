@@ -35,7 +35,7 @@ def called(variant: str, arguments: tuple) -> Any:
 
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("variant", selection.variants)
-def test_variant_selects_what_a_loop_selects(variant: str, columns: int) -> None:
+def test_variant_selects_what_a_loop_selects(variant, columns):
     for selected in (0, 1, 20, 37):
         x, mask, uses = drawn(37, columns, selected, 3)
         result = called(variant, (x, mask, uses))
@@ -50,7 +50,7 @@ def test_variant_selects_what_a_loop_selects(variant: str, columns: int) -> None
 
 
 @pytest.mark.parametrize("columns", [1, 16])
-def test_bytes_and_allocations_are_what_arithmetic_says(columns: int) -> None:
+def test_bytes_and_allocations_are_what_arithmetic_says(columns):
     rows, selected, uses = 4096, 1000, 5
     x, result, index = 4 * rows * columns, 4 * selected * columns, 8 * selected
     indexed = result + index
@@ -73,7 +73,7 @@ def test_bytes_and_allocations_are_what_arithmetic_says(columns: int) -> None:
 
 
 @pytest.mark.parametrize("variant", selection.variants)
-def test_memory_holds_one_result_however_many_uses(variant: str) -> None:
+def test_memory_holds_one_result_however_many_uses(variant):
     def counted(uses: int) -> profile.Profile:
         arguments = drawn(500, 16, 100, uses)
         called(variant, arguments)
@@ -85,7 +85,7 @@ def test_memory_holds_one_result_however_many_uses(variant: str) -> None:
 
 
 @pytest.mark.parametrize("size", selection.sizes)
-def test_inputs_select_exactly_the_share_that_the_name_says(size: str) -> None:
+def test_inputs_select_exactly_the_share_that_the_name_says(size):
     layout, percent, sign, times, name = size.split()
     x, mask, uses = selection.inputs(size, "cpu", 1)
     again, same, _ = selection.inputs(size, "cpu", 1)
@@ -99,7 +99,7 @@ def test_inputs_select_exactly_the_share_that_the_name_says(size: str) -> None:
     assert torch.equal(mask, same)
 
 
-def test_check_refuses_what_the_mask_does_not_say() -> None:
+def test_check_refuses_what_the_mask_does_not_say():
     for columns in (1, 3):
         x, mask, uses = drawn(50, columns, 20, 1)
         right, zeroed = x[mask], torch.where(mask.reshape(-1, *[1] * (x.dim() - 1)), x, torch.zeros(()))
@@ -118,7 +118,7 @@ def test_check_refuses_what_the_mask_does_not_say() -> None:
 
 
 @pytest.mark.parametrize("variant", CPP)
-def test_cpp_takes_the_bytes_of_its_twin_and_one_operator_more(variant: str) -> None:
+def test_cpp_takes_the_bytes_of_its_twin_and_one_operator_more(variant):
     arguments = drawn(500, 16, 100, 4)
     assert torch.equal(called(variant, arguments), called(CPP[variant], arguments))
     twin, cpp = (profile.profile(selection.variants[name](arguments), "cpu") for name in (CPP[variant], variant))

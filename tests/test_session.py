@@ -195,9 +195,7 @@ def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") 
     )
 
 
-def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_alternates(
-    make: Make, world: World, said: Console
-) -> None:
+def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_alternates(make, world, said):
     make().measure(said)
     assert world.asked[:8] == [
         (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
@@ -206,7 +204,7 @@ def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_altern
     assert world.asked[8:10] == [(NEW, "even"), (OLD, "even")]
 
 
-def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Make, world: World, said: Console) -> None:
+def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make, world, said):
     session = make()
     session.measure(said)
     assert {*world.started[:2]} == {(OLD, "", ""), (NEW, "", "")}
@@ -218,7 +216,7 @@ def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Mak
     assert all(launch.facts["conditions"] == {"load": 0.1} for launch in launches)
 
 
-def test_what_a_release_cannot_run_is_asked_once(make: Make, world: World, said: Console) -> None:
+def test_what_a_release_cannot_run_is_asked_once(make, world, said):
     session = make()
     session.measure(said)
     assert world.asked.count((OLD, "absent")) == 1
@@ -226,21 +224,21 @@ def test_what_a_release_cannot_run_is_asked_once(make: Make, world: World, said:
     assert (change.verdict, change.reason) == (Verdict.NEVER_RAN, "it needs something else")
 
 
-def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
+def test_plan_that_names_cases_measures_no_others(make, world, said):
     session = make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'")))
     session.measure(said)
     assert {case.parameters for launch in session.launches() for case in launch.cases} == {*session.plan.cases}
     assert make(sizes=("small", "paper")).id != session.id
 
 
-def test_variants_and_sizes_are_chosen_by_their_names(make: Make, world: World, said: Console) -> None:
+def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     make(variants=("even",), sizes=("small", "paper")).measure(said)
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
 
 
 def test_with_a_limit_slow_variants_are_left_out_and_all_rounds_of_a_portion_come_before_the_next(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make, world, said, monkeypatch
+):
     monkeypatch.setattr(choice, "SLOW", ("noisy",))
     monkeypatch.setattr(choice, "AT_ONCE", 1)
     make(within=600.0).measure(said)
@@ -248,9 +246,7 @@ def test_with_a_limit_slow_variants_are_left_out_and_all_rounds_of_a_portion_com
     assert "1 of 4 cases are skipped, because one call takes too long." in said.export_text()
 
 
-def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(make, world, said, monkeypatch):
     world.noise = 0.001
     session = make(within=60.0)
 
@@ -282,13 +278,11 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
         ("cpu", {"within": "90s"}, 90.0),
     ],
 )
-def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
-    device: str, more: dict[str, Any], seconds: float | None
-) -> None:
+def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(device, more, seconds):
     assert Asked(**more).seconds_within(device) == seconds
 
 
-def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: World, said: Console) -> None:
+def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
     session = make(launches=3, budget=3600.0)
     session.measure(said)
     launches = session.launches()
@@ -312,7 +306,7 @@ def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world: World, said: Console) -> None:
+def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said):
     session = make(launches=3, budget=4.0)
     session.measure(said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
@@ -322,7 +316,7 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world:
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_installing_counts_into_the_budget(make: Make, world: World, said: Console, monkeypatch: Any) -> None:
+def test_installing_counts_into_the_budget(make, world, said, monkeypatch):
     now = SimpleNamespace(monotonic=lambda: float(len(world.asked)) + 10 * (world.selected != ""))
     monkeypatch.setattr("torch_history.measuring.session.time", now)
     make(launches=3, budget=10.0).measure(said)
@@ -331,7 +325,7 @@ def test_installing_counts_into_the_budget(make: Make, world: World, said: Conso
 
 @pytest.mark.usefixtures("one_after_another")
 @pytest.mark.usefixtures("_a_second_each")
-def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, world: World, said: Console) -> None:
+def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make, world, said):
     world.disturbed_laps, world.noise = set(range(100)), 0.001
     make(launches=3, budget=60.0).measure(said)
     once = 8 + 6 + 6
@@ -339,9 +333,7 @@ def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, w
     assert 8 + 6 > AGAIN_SHARE * 60 > 8
 
 
-def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):
     def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
         answer = run_benchmark(benchmark, spawner, selected_idx, **more)
         (index,) = selected_idx
@@ -363,7 +355,7 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
+def test_a_spent_budget_begins_no_further_round(make, world, said):
     world.noise = 0.001
     session = make(launches=5, budget=15.0)
     session.measure(said)
@@ -372,9 +364,7 @@ def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: 
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(
-    make: Make, world: World, said: Console
-) -> None:
+def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(make, world, said):
     make(launches=3, budget=15.0).measure(said)
     assert make(launches=3, budget=15.0).spent
     world.stop_after = len(world.asked) + 1
@@ -385,7 +375,7 @@ def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: World, said: Console) -> None:
+def test_what_a_spent_budget_left_untold_is_gone_on_with(make, world, said):
     first = make(launches=3, budget=15.0)
     first.measure(said)
     assert rounds_of(first.launches(), "noisy") == 2
@@ -398,7 +388,7 @@ def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: Worl
 
 
 @pytest.mark.usefixtures("one_after_another")
-def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, world: World, said: Console) -> None:
+def test_what_was_disturbed_is_measured_again_and_both_are_kept(make, world, said):
     world.disturbed_laps, world.noise = {2}, 0.001
     session = make()
     session.measure(said)
@@ -412,16 +402,14 @@ def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, worl
 
 
 @pytest.mark.usefixtures("one_after_another")
-def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_budget(
-    make: Make, world: World, said: Console
-) -> None:
+def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_budget(make, world, said):
     world.busy_before, world.noise = {0, 10, 12}, 0.001
     make(budget=300.0).measure(said)
     assert world.waits == [(0, 60.0), (10, 20.0)]
     assert "Waited 60 s in total" in said.export_text()
 
 
-def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world: World, said: Console) -> None:
+def test_what_a_single_thread_measures_stays_on_one_processor(make, world, said):
     before = os.sched_getaffinity(0)
     make().measure(said)
     assert world.processors == {1}
@@ -430,9 +418,7 @@ def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world:
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(make, monkeypatch):
     told: list[int] = []
     monkeypatch.setattr("torch_history.measuring.session.Watch", lambda gpu, threads: told.append(threads))
     monkeypatch.setattr("os.cpu_count", lambda: 64)
@@ -442,7 +428,7 @@ def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
 
 
 @pytest.mark.usefixtures("one_after_another")
-def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said: Console) -> None:
+def test_what_stays_disturbed_is_kept_and_counted(make, world, said):
     world.disturbed_laps = set(range(100))
     session = make()
     session.measure(said)
@@ -451,9 +437,7 @@ def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said
     assert len(world.started) == 2 * 2 * 2
 
 
-def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(make, world, said, monkeypatch):
     world.noise = 0.001
     first = make()
     first.measure(said)
@@ -469,7 +453,7 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
     assert make().finished
 
 
-def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: World, said: Console) -> None:
+def test_counts_are_not_measured_again_for_being_disturbed(make, world, said):
     world.disturbed_laps = set(range(100))
     session = make(launches=1, only="counts")
     session.measure(said)
@@ -478,9 +462,7 @@ def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: Wo
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
-def test_an_interrupted_session_goes_on_and_measures_no_round_twice(
-    make: Make, world: World, said: Console, stop: int
-) -> None:
+def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world, said, stop):
     world.stop_after, world.noise = stop, 0.001
     first = make()
     with pytest.raises(KeyboardInterrupt):
@@ -503,7 +485,7 @@ def test_an_interrupted_session_goes_on_and_measures_no_round_twice(
     assert make(again=True).id != first.id
 
 
-def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, world: World, said: Console) -> None:
+def test_arms_are_measured_under_their_names_with_what_is_planted(make, world, said):
     arms = {"first": Arm(NEW), "longer": Arm(NEW, "time")}
     session = make(("first", "longer"), arms=arms, only="times", launches=1)
     session.measure(said)
@@ -514,7 +496,7 @@ def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, wo
 
 @pytest.mark.parametrize("number", [1, 2, AT_ONCE, AT_ONCE + 1, 9, 24, 40])
 @pytest.mark.parametrize("shared", [1, SHARED])
-def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number: int, shared: int) -> None:
+def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number, shared):
     releases = [*range(number)]
     groups = in_sessions(releases, shared)
     anchor = middle(releases) if len(groups) > 1 else None
@@ -527,15 +509,13 @@ def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number:
     assert len(in_sessions(releases[:AT_ONCE], shared, anchor=-1)) == (2 if number >= AT_ONCE else 1)
 
 
-def test_an_anchor_is_compared_with_no_neighbour() -> None:
+def test_an_anchor_is_compared_with_no_neighbour():
     plan = Plan(("v2.6.0", "v2.14.1", "v2.15.0"), "release-py3.11", r"\w+", ("small",), 3, anchor="v2.6.0")
     assert plan.pairs == [("v2.14.1", "v2.15.0")]
     assert plan.digest != replace(plan, anchor="").digest
 
 
-def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(make, world, said, monkeypatch):
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
     world.stop_after, world.noise = 5, 0.001
     first = make(launches=1)
@@ -552,9 +532,7 @@ def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
     ]  # fmt: skip
 
 
-def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
-    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(make, said, monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_SIZES", "paper")
     monkeypatch.setenv("TORCH_HISTORY_ONLY", "times")
     session = make()
@@ -589,9 +567,7 @@ def counted_before(make: Make, world: World, said: Console) -> Session:
     return before
 
 
-def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(
-    make: Make, world: World, said: Console, counted_before: Session
-) -> None:
+def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(make, world, said, counted_before):
     session = make(launches=2)
     session.measure(said)
     again = {variant for _, variant in world.counted}
@@ -610,9 +586,7 @@ def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(
 
 
 @pytest.mark.parametrize("seed", ["noisy", "even", "slower"])
-def test_a_count_that_differs_refuses_the_others(
-    make: Make, world: World, said: Console, counted_before: Session, seed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_count_that_differs_refuses_the_others(make, world, said, counted_before, seed, monkeypatch):
     monkeypatch.setattr(reuse, "sample", lambda cases: {(f"'{seed}'", "'small'")})
     world.bytes = 8192
     session = make(launches=2)
@@ -623,9 +597,7 @@ def test_a_count_that_differs_refuses_the_others(
 
 
 @pytest.mark.parametrize("other", [{"cpu_capability": "AVX2"}, {"packages": ["torch==2.15.1"]}, {"threads": 2}])
-def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(
-    make: Make, world: World, said: Console, counted_before: Session, other: dict[str, Any]
-) -> None:
+def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(make, world, said, counted_before, other):
     world.environment = {**PACKAGES, **other}
     session = make(launches=2)
     session.measure(said)
@@ -633,17 +605,13 @@ def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(
 
 
 @pytest.mark.parametrize("more", [{"only": "counts"}, {"again": True}])
-def test_who_asks_for_counts_or_to_measure_again_counts_all(
-    make: Make, world: World, said: Console, counted_before: Session, more: dict[str, Any]
-) -> None:
+def test_who_asks_for_counts_or_to_measure_again_counts_all(make, world, said, counted_before, more):
     make(launches=1, **more).measure(said)
     assert len(world.counted) == 6
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 5, 7])
-def test_counts_are_taken_once_where_a_session_goes_on(
-    make: Make, world: World, said: Console, counted_before: Session, stop: int
-) -> None:
+def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counted_before, stop):
     world.stop_after = stop
     with pytest.raises(KeyboardInterrupt):
         make(launches=2).measure(said)
@@ -668,9 +636,7 @@ def recorder(make: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sessi
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5])
-def test_an_interrupted_count_goes_on_with_what_is_missing(
-    recorder: Callable[..., Session], world: World, said: Console, stop: int
-) -> None:
+def test_an_interrupted_count_goes_on_with_what_is_missing(recorder, world, said, stop):
     world.stop_after = stop
     first = recorder()
     with pytest.raises(KeyboardInterrupt):
@@ -700,9 +666,7 @@ def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
-    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgrade, world, monkeypatch):
     monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
     world.noise = 2.0
     laboratory = upgrade(60.0)
@@ -722,9 +686,7 @@ def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
-    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installing_takes_nothing_of_the_budget_of_an_upgrade(upgrade, world, monkeypatch):
     installed: list[str] = []
     clock = SimpleNamespace(monotonic=lambda: len(world.asked) + 500.0 * len(installed))
     for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
@@ -735,9 +697,7 @@ def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
     assert (installed, laboratory.measured) == ([OLD, NEW], len(world.asked))
 
 
-def test_upgrade_measures_both_sizes_and_installs_each_release_once(
-    upgrade: Callable[..., Sessions], world: World
-) -> None:
+def test_upgrade_measures_both_sizes_and_installs_each_release_once(upgrade, world):
     laboratory = upgrade(3600.0)
     laboratory.measure((OLD, NEW), ())
     sizes = {case.parameters[1] for launch in laboratory.launches((OLD, NEW), ()) for case in launch.cases}
@@ -746,7 +706,7 @@ def test_upgrade_measures_both_sizes_and_installs_each_release_once(
     assert laboratory.effort((OLD, NEW), ()).undecided == 0
 
 
-def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions], world: World) -> None:
+def test_upgrade_measures_again_where_asked_to(upgrade, world):
     upgrade(3600.0).measure((OLD, NEW), ())
     (before,) = {launch.session for launch in upgrade(0).launches((OLD, NEW), ())}
     laboratory = upgrade(3600.0, again=True)
@@ -757,7 +717,7 @@ def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions],
     assert {launch.session for launch in launches}.isdisjoint({before})
 
 
-def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade: Callable[..., Sessions], world: World) -> None:
+def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade, world):
     laboratory = upgrade(3600.0)
     world.stop_after = 31  # in a round that the budget allows
     with pytest.raises(KeyboardInterrupt):

@@ -33,7 +33,7 @@ sys.exit(start.main())
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("module", ["click", "rich.console", "numpy", "asv"])
-def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals, module: str) -> None:
+def test_signal_while_modules_are_imported_is_a_sentence(number, module):
     command = [
         sys.executable,
         "-c",
@@ -52,7 +52,7 @@ def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals,
     assert done.stderr.count("Stopped.") == 1
 
 
-def test_hangup_that_is_ignored_stays_ignored() -> None:
+def test_hangup_that_is_ignored_stays_ignored():
     code = (
         "import os, signal\nfrom torch_history.system import signals\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "signals.stop_on_signals(); os.kill(os.getpid(), signal.SIGHUP); print('lives')"
@@ -60,7 +60,7 @@ def test_hangup_that_is_ignored_stays_ignored() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "lives\n"
 
 
-def test_signal_is_put_off_while_something_must_not_be_left_half_done() -> None:
+def test_signal_is_put_off_while_something_must_not_be_left_half_done():
     code = (
         "import os, signal\nfrom torch_history.system import signals\nsignals.stop_on_signals()\n"
         "try:\n with signals.later():\n  os.kill(os.getpid(), signal.SIGTERM); print('finished')\n print('not here')\n"
@@ -88,7 +88,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_signal_while_the_program_forks_is_not_lost() -> None:
+def test_signal_while_the_program_forks_is_not_lost():
     """What is raised within a function that Python calls at a fork is printed, and then nothing stops."""
     chance = random.Random(20261125)
     for _ in range(30):
@@ -116,7 +116,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_signal_ends_what_was_forked_in_silence() -> None:
+def test_signal_ends_what_was_forked_in_silence():
     """As where a process is stopped that has not got so far as to say how it wants to be."""
     done = ran(sys.executable, "-c", FORKED, cwd=ROOT, timeout=30, code=None)
     assert (done.stdout, done.stderr) == (f"{-signal.SIGTERM}\n", "")
@@ -159,7 +159,7 @@ finally:
 
 
 @pytest.mark.parametrize(("sent_to", "first"), [("process", 1), ("group", 2)])
-def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to: str, first: int, tmp_path: Path) -> None:
+def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to, first, tmp_path):
     """Every second line of what makes and removes the folder, until the task ends before the line comes."""
     stopped = 0
     for line in range(first, 300, 2):
@@ -192,7 +192,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_signal_that_comes_in_a_finaliser_is_neither_lost_nor_a_traceback(root: Path) -> None:
+def test_a_signal_that_comes_in_a_finaliser_is_neither_lost_nor_a_traceback(root):
     began = time.monotonic()
     ended = ran(sys.executable, "-c", LOST, cwd=root, code=None)
     assert ended.returncode == 128 + signal.SIGTERM

@@ -122,7 +122,7 @@ def told(suite: Path, workload: str, variant: str) -> dict[str, Any]:
     return found
 
 
-def test_only_the_step_is_timed(suite: Path) -> None:
+def test_only_the_step_is_timed(suite):
     worked, waited = told(suite, "known", "worked"), told(suite, "known", "waited")
     assert 0.1 <= worked["busy"] < 0.2
     assert worked["seconds"] >= 0.1
@@ -131,11 +131,11 @@ def test_only_the_step_is_timed(suite: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["by_child_that_ended", "by_child_that_runs"])
-def test_what_a_step_starts_is_its_work(suite: Path, variant: str) -> None:
+def test_what_a_step_starts_is_its_work(suite, variant):
     assert told(suite, "known", variant)["busy"] >= 0.19
 
 
-def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(suite: Path) -> None:
+def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(suite):
     least, took, shared = (told(suite, "known", variant) for variant in ("waited", "took", "shared"))
     assert took["memory"] - least["memory"] == pytest.approx(80 * MB, rel=0.02)
     assert took["resident"] - least["resident"] == pytest.approx(80 * MB, rel=0.02)
@@ -143,12 +143,12 @@ def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(su
     assert shared["resident"] > 80 * MB
 
 
-def test_a_step_that_cannot_be_made_says_why_and_a_wrong_one_fails(suite: Path) -> None:
+def test_a_step_that_cannot_be_made_says_why_and_a_wrong_one_fails(suite):
     assert told(suite, "known", "lacking") == {"unavailable": "needs torch >= 9"}
     assert ended(suite, "known", "wrong").stderr.endswith("WrongResult: the result is wrong\n")
 
 
-def test_the_variants_hold_what_they_are_named_after(suite: Path) -> None:
+def test_the_variants_hold_what_they_are_named_after(suite):
     """The stand-in's import waits for 0.1 s and takes 50 MB; its product waits for 0.02 and works for 0.05."""
     of = {name: told(suite, "start_up", name) for name in ("import_torch", "first_operator")}
     of |= {name: told(suite, "start_up", name) for name in ("forked_worker", "spawned_worker")}
@@ -164,19 +164,19 @@ def test_the_variants_hold_what_they_are_named_after(suite: Path) -> None:
     assert told(suite, "start_up", "first_compile") == {"unavailable": "torch.compile needs torch >= 2.0"}
 
 
-def test_a_torch_that_computes_wrongly_fails(suite: Path) -> None:
+def test_a_torch_that_computes_wrongly_fails(suite):
     text = (suite / "torch" / "__init__.py").read_text()
     (suite / "torch" / "__init__.py").write_text(text.replace("** 3", "** 2"))
     for variant in ("import_torch", "first_operator", "forked_worker"):
         assert "WrongResult: the result is 4096" in ended(suite, "start_up", variant).stderr
 
 
-def test_what_was_imported_before_is_refused(suite: Path) -> None:
+def test_what_was_imported_before_is_refused(suite):
     (suite / "workloads" / "__init__.py").open("a").write("\nimport torch\n")
     assert "torch was imported before the import that is measured" in ended(suite, "start_up", "import_torch").stderr
 
 
-def test_the_first_process_of_a_launch_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_process_of_a_launch_is_not_counted(monkeypatch):
     runs = iter(
         [{"seconds": 9.0 - i, "busy": 8.0 - i, "memory": 70 + i, "resident": 90 + i} for i in range(start_up.PROCESSES)]
     )
@@ -188,7 +188,7 @@ def test_the_first_process_of_a_launch_is_not_counted(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.releases
-def test_a_release_is_measured_through_the_command(root: Path, tmp_path: Path) -> None:
+def test_a_release_is_measured_through_the_command(root, tmp_path):
     python = root / "env" / f"{RELEASE}-py3.11" / "bin" / "python"
     if not python.exists():
         pytest.skip(f"there is no {RELEASE} in {root / 'env'}: `torch-history run {RELEASE}` installs it")

@@ -166,7 +166,7 @@ def exact(found: Answer) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("at", [1, 9, 14, 29])
-def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_installations(at: int) -> None:
+def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_installations(at):
     laboratory: Any = Laboratory({"f": {at: 1.1}, "still": {}}, seed=at)
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": [TAGS[at]]}
@@ -178,7 +178,7 @@ def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_inst
     assert place.change.low < 1.1 < place.change.high
 
 
-def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_between_the_ends() -> None:
+def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_between_the_ends():
     laboratory: Any = Laboratory({"f": {5: 1.2}, "g": {21: 1.3}, "still": {}})
     laboratory.bytes = {"f": {5: 2.0}}
     _, found = asked(laboratory)
@@ -188,7 +188,7 @@ def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_b
     assert min(map(len, between)) == 1
 
 
-def test_function_that_breaks_is_found_like_one_that_changes() -> None:
+def test_function_that_breaks_is_found_like_one_that_changes():
     laboratory: Any = Laboratory({"f": {}, "still": {}})
     laboratory.broken = {"f": 17}
     _, found = asked(laboratory)
@@ -199,7 +199,7 @@ def test_function_that_breaks_is_found_like_one_that_changes() -> None:
     )
 
 
-def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_would_have_been_seen() -> None:
+def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_would_have_been_seen():
     laboratory: Any = Laboratory({"f": {}, "there and back": {5: 2.0, 9: 0.5}})
     _, found = asked(laboratory)
     assert laboratory.installed == {TAGS[0], TAGS[-1]}
@@ -210,14 +210,14 @@ def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_woul
     assert " times would have been seen." in words
 
 
-def test_where_times_are_inconclusive_it_does_not_say_that_nothing_changed() -> None:
+def test_where_times_are_inconclusive_it_does_not_say_that_nothing_changed():
     laboratory: Any = Laboratory({"f": {}, "still": {}}, noise=0.5)
     words = text(asked(laboratory)[1])
     assert "Nothing became slower" not in words
     assert "No change is certain. 2 of 4 series are inconclusive, listed below." in words
 
 
-def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored() -> None:
+def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored():
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}}, seed=3)
     laboratory.stop = 3
     upgrade = Upgrade(TAGS, laboratory)
@@ -237,9 +237,7 @@ def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_sto
     assert len(whole) == 3
 
 
-def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_changed(
-    played: Laboratory, tmp_path: Path
-) -> None:
+def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_changed(played, tmp_path):
     played.slower = {"still": {}}
     played.stop, played.rounds = 0, 1
     stopped = command(tmp_path)
@@ -250,7 +248,7 @@ def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_chang
     assert "Nothing became slower" in command(tmp_path).stdout
 
 
-def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:
+def test_release_that_cannot_be_installed_is_passed_over_and_named():
     laboratory: Any = Laboratory({"f": {9: 1.1}})
     laboratory.refused = {"v2.8.0"}
     _, found = asked(laboratory)
@@ -261,7 +259,7 @@ def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:
     assert "v2.8.0 was passed over: v2.8.0 is in a locked room." in words
 
 
-def test_two_releases_in_a_row_that_cannot_be_installed_end_it() -> None:
+def test_two_releases_in_a_row_that_cannot_be_installed_end_it():
     laboratory: Any = Laboratory({"f": {9: 1.1}})
     laboratory.refused = set(TAGS[1:-1])
     upgrade = Upgrade(TAGS, laboratory)
@@ -270,14 +268,14 @@ def test_two_releases_in_a_row_that_cannot_be_installed_end_it() -> None:
     assert "mine time, f: SLOWER" in text(said(upgrade))
 
 
-def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered() -> None:
+def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered():
     laboratory: Any = Laboratory({"f": {9: 1.1}})
     _, found = asked(laboratory, most=4)
     assert len(laboratory.installed) == 4
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
 
 
-def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_goes_on() -> None:
+def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_goes_on():
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
     laboratory.left = 180.0
     _, found = asked(laboratory)
@@ -291,9 +289,7 @@ def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_
     assert laboratory.sessions == len(laboratory.stored)
 
 
-def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_is_refused(
-    played: Laboratory, tmp_path: Path
-) -> None:
+def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_is_refused(played, tmp_path):
     measure = played.measure
 
     def small(tags: tuple[str, ...], cases: Collection[Any], share: float = 1.0) -> None:
@@ -301,7 +297,7 @@ def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_
             raise NoRoom("They take about 16 GB together.")
         measure(tags, cases, share)
 
-    played.measure = small  # type: ignore[method-assign]
+    played.measure = small
     found = command(tmp_path)
     assert found.exit_code == 1
     assert "mine time, f: SLOWER 1." in found.stdout
@@ -318,9 +314,7 @@ def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:
     return folder
 
 
-def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_link_leads_to(
-    tmp_path: Path, write_releases: Any
-) -> None:
+def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_link_leads_to(tmp_path, write_releases):
     axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0", "2.4.0"))
     root = tmp_path / "env"
     for name in ("v2.1.0-py3.11", "v2.2.0-py3.11", "v2.2.0-py3.9"):
@@ -339,9 +333,7 @@ def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_lin
 @pytest.mark.parametrize(
     ("verdict", "words"), [("CAUSE", "because aten::add holds 95 %"), ("UNKNOWN", "cause unknown; no place")]
 )
-def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for_again(
-    verdict: str, words: str
-) -> None:
+def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for_again(verdict, words):
     laboratory: Any = Laboratory({"f": {9: 1.1}, "g": {12: 1.2}})
     upgrade, before = asked(laboratory)
     assert text(before).count("torch-history explain") == 2
@@ -357,7 +349,7 @@ def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for
     assert [place.new for place in after.unexplained] == [TAGS[12]]
 
 
-def test_change_whose_explanation_is_inconclusive_is_looked_for_again() -> None:
+def test_change_whose_explanation_is_inconclusive_is_looked_for_again():
     laboratory: Any = Laboratory({"f": {9: 1.5}, "g": {12: 1.2}})
     upgrade, before = asked(laboratory)
     laboratory.miss(before.unexplained[0], "INCONCLUSIVE", "the times scatter too much to tell")
@@ -396,7 +388,7 @@ def command(tmp_path: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["upgrade", name, "--from", "2.0.1", "--to", "2.15.0", *arguments])
 
 
-def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: Laboratory, tmp_path: Path) -> None:
+def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played, tmp_path):
     found = command(tmp_path)
     assert found.exit_code == 0, found.output
     assert f"From v2.0.1 to v2.15.0 there are {len(TAGS)} releases for Python 3.11." in found.stderr
@@ -424,9 +416,7 @@ def explaining(monkeypatch: pytest.MonkeyPatch, laboratory: Any) -> list[tuple[s
     return pairs
 
 
-def test_explain_tells_the_cause_in_the_one_answer(
-    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explain_tells_the_cause_in_the_one_answer(played, tmp_path, monkeypatch):
     pairs = explaining(monkeypatch, played)
     found = command(tmp_path, "--explain")
     assert found.exit_code == 0, found.output
@@ -440,13 +430,13 @@ def test_explain_tells_the_cause_in_the_one_answer(
 
 
 @pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])
-def test_fail_on_gives_exit_code_3(played: Laboratory, tmp_path: Path, limit: str, code: int) -> None:
+def test_fail_on_gives_exit_code_3(played, tmp_path, limit, code):
     found = command(tmp_path, "--fail-on", limit)
     assert found.exit_code == code
     assert ("Failed by --fail-on: mine time, f." in found.stdout) == (code == 3)
 
 
-def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laboratory, tmp_path: Path) -> None:
+def test_json_is_that_of_compare_with_the_places_of_each_change(played, tmp_path):
     found = command(tmp_path, "--json", "--fail-on", "slower:5%")
     document = json.loads(found.stdout)
     assert found.exit_code == 3
@@ -460,9 +450,7 @@ def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laborato
     assert place["explain"].startswith(f"torch-history explain {TAGS[8]} {TAGS[9]} f --workload ")
 
 
-def test_an_end_that_cannot_have_the_packages_is_refused_before_anything_is_installed(
-    played: Any, tmp_path: Path
-) -> None:
+def test_an_end_that_cannot_have_the_packages_is_refused_before_anything_is_installed(played, tmp_path):
     def refused(release: Any) -> Any:
         raise AddingError(f"torchvision cannot be had for {release.tag}.")
 
@@ -474,7 +462,7 @@ def test_an_end_that_cannot_have_the_packages_is_refused_before_anything_is_inst
     assert not played.installed
 
 
-def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
+def test_nothing_ran_is_exit_code_4(played, tmp_path):
     played.broken = {"f": 0, "still": 0}
     found = command(tmp_path)
     assert found.exit_code == 4
@@ -492,9 +480,7 @@ def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
         (["--most", "1"], 2, "1 is not in the range"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_a_sentence(
-    played: Laboratory, tmp_path: Path, arguments: list[str], code: int, sentence: str
-) -> None:
+def test_what_cannot_be_asked_is_refused_in_a_sentence(played, tmp_path, arguments, code, sentence):
     found = command(tmp_path, *arguments)
     assert found.exit_code == code
     assert sentence in " ".join(found.stderr.split())
@@ -506,7 +492,7 @@ def interpreter(folder: Path, body: str) -> Path:
 
 
 @pytest.mark.parametrize("version", ["2.3.1", "2.3.1+cu121"])
-def test_installed_release_is_that_of_the_active_environment_without_its_build(tmp_path: Path, version: str) -> None:
+def test_installed_release_is_that_of_the_active_environment_without_its_build(tmp_path, version):
     active = interpreter(tmp_path / "active", f"echo a warning; echo {version}")
     other = interpreter(tmp_path / "other", "echo 2.0.1")
     path = {"PATH": f"{other / 'bin'}:/usr/bin:/bin"}
@@ -514,7 +500,7 @@ def test_installed_release_is_that_of_the_active_environment_without_its_build(t
     assert installed_version(path) == "2.0.1"
 
 
-def test_environment_without_torch_is_refused_with_its_last_words(tmp_path: Path) -> None:
+def test_environment_without_torch_is_refused_with_its_last_words(tmp_path):
     active = interpreter(tmp_path / "active", "echo 'ModuleNotFoundError: No module named torch' >&2; exit 1")
     with pytest.raises(UserError, match=r"asked .*active/bin/python for its torch, and ModuleNotFoundError"):
         installed_version({"VIRTUAL_ENV": str(active)})

@@ -86,7 +86,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 AXIS = Axis([Release("9.0.0", datetime.date(2030, 1, 1), "index", ("3.11",), "12.6")])
 
 
-def test_facts_are_what_lies_in_the_environment(index: str, tmp_path: Path, env: Path) -> None:
+def test_facts_are_what_lies_in_the_environment(index, tmp_path, env):
     said: list[str] = []
     found = wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, said.append)["v9.0.0"]
     assert (found.cuda, found.commit, found.cxx11_abi, found.glibc) == ("12.6", "abc123", False, "2.17")
@@ -100,14 +100,14 @@ def test_facts_are_what_lies_in_the_environment(index: str, tmp_path: Path, env:
     assert said == ["v9.0.0 was read."]
 
 
-def test_environment_that_lacks_a_package_of_the_lock_is_refused(index: str, tmp_path: Path, env: Path) -> None:
+def test_environment_that_lacks_a_package_of_the_lock_is_refused(index, tmp_path, env):
     """As one has it whose torch was taken from another index."""
     next(env.glob("**/nvidia_nccl_cu12-2.1.dist-info/RECORD")).unlink()
     with pytest.raises(CannotRead, match=r"lacks nvidia-nccl-cu12, which releases\.lock names"):
         wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, print)
 
 
-def test_an_index_with_other_files_or_out_of_reach_is_refused(index: str, tmp_path: Path, env: Path) -> None:
+def test_an_index_with_other_files_or_out_of_reach_is_refused(index, tmp_path, env):
     path, lock = tmp_path / wheels.FILE, tmp_path / "releases.lock"
     with pytest.raises(CannotRead, match=r"What v9\.0\.0 downloads cannot be read \(ConnectionError\)"):
         wheel_files.update(path, AXIS, env, "http://127.0.0.1:9/", print)
@@ -118,7 +118,7 @@ def test_an_index_with_other_files_or_out_of_reach_is_refused(index: str, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["[]", '{"v1.0.0": {"cuda": 5}}', "{"])
-def test_damaged_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+def test_damaged_file_is_refused_in_a_sentence(tmp_path, text):
     path = tmp_path / wheels.FILE
     path.write_text(text)
     with pytest.raises(CannotRead, match="is damaged"):
@@ -130,7 +130,7 @@ def wheel(architectures: tuple[str, ...], *packages: tuple[str, str]) -> Wheel:
     return Wheel("3.11", "12.1", "a" * 40, True, "2.28", architectures, {}, tuple(made))
 
 
-def test_only_what_differs_is_told() -> None:
+def test_only_what_differs_is_told():
     old, new = (
         wheel(("sm_50", "sm_70"), ("nvidia-nccl-cu12", "2.1")),
         wheel(("sm_70", "sm_90"), ("nvidia-nccl-cu13", "2.2")),
@@ -143,7 +143,7 @@ def test_only_what_differs_is_told() -> None:
 
 
 @pytest.mark.committed
-def test_committed_facts_agree_with_the_axis_and_the_lock() -> None:
+def test_committed_facts_agree_with_the_axis_and_the_lock():
     axis, known = Axis.load(ROOT / "releases.toml"), wheels.load(ROOT / wheels.FILE)
     for release in axis.releases:
         of = known[release.tag]

@@ -47,7 +47,7 @@ else:
 COMMAND = "import sys; sys.argv[0] = 'torch-history'; from torch_history.__main__ import main; main()"
 
 
-def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_a_sentence(tmp_path):
     code = BLOCK + IMPORTED.format(root=ROOT).replace(
         'release._root / "none"', f"type(release._root)({str(tmp_path)!r})"
     )
@@ -58,7 +58,7 @@ def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_
 @pytest.mark.parametrize(
     "line", ["--version", "run --help", "certify --help", "check {}", "compare 2.14.1 2.15.0 --question batching"]
 )
-def test_a_command_that_installs_nothing_needs_no_uv(line: str, tmp_path: Path) -> None:
+def test_a_command_that_installs_nothing_needs_no_uv(line, tmp_path):
     surroundings, words = {**os.environ, "HOME": str(tmp_path)}, line.format(tmp_path).split()
     ran(sys.executable, "-c", BLOCK + COMMAND, *words, cwd=ROOT, env=surroundings)
 
@@ -109,7 +109,7 @@ def bare(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare: 
 
 
 @pytest.mark.releases
-def test_installed_torch_is_measured_without_uv_and_network(bare: Bare) -> None:
+def test_installed_torch_is_measured_without_uv_and_network(bare):
     asked = ("run", "--installed", "--python", str(bare.python), "--question", "intersection", "--rounds", "1")
     assert "as v2.15.0" in bare.said("-c", COMMAND, *asked)
     numbers = bare.numbers("installed-py3.11")
@@ -119,7 +119,7 @@ def test_installed_torch_is_measured_without_uv_and_network(bare: Bare) -> None:
 
 
 @pytest.mark.releases
-def test_plain_asv_measures_an_existing_torch_without_uv_and_network(bare: Bare) -> None:
+def test_plain_asv_measures_an_existing_torch_without_uv_and_network(bare):
     existing = ("-E", f"existing:{bare.python}")
     bare.said("-m", "asv", "run", *existing, "--set-commit-hash", "v2.15.0", "--bench", "Intersection")
     (stored,) = (bare.folder / "results" / "bare").glob("v2.15.0-existing-*.jsonl")

@@ -120,7 +120,7 @@ def order(command: str) -> int:
 
 
 @pytest.mark.parametrize("command", [command for command in sorted(RUN, key=order) if command != "asv preview"])
-def test_a_written_command_runs(start: Start, command: str) -> None:
+def test_a_written_command_runs(start, command):
     process = start(command)
     said, _ = process.communicate(timeout=600)
     assert process.returncode == 0, said
@@ -129,7 +129,7 @@ def test_a_written_command_runs(start: Start, command: str) -> None:
     assert "Error fetching" not in said
 
 
-def test_the_written_preview_serves_asvs_pages(start: Start, project: Path) -> None:
+def test_the_written_preview_serves_asvs_pages(start, project):
     assert "asv preview" in RUN
     assert (project / "html" / "asv" / "index.html").is_file(), "the lines that publish are run before"
     process = start("asv preview")
@@ -148,7 +148,7 @@ def fetched(address: str) -> str:
 
 
 @pytest.mark.parametrize("command", READ)
-def test_a_written_command_that_is_not_run_is_one_that_its_program_knows(command: str, project: Path) -> None:
+def test_a_written_command_that_is_not_run_is_one_that_its_program_knows(command, project):
     assert why_not_run(command)
     program, *words = shlex.split(command)
     {"torch-history": read_by_us, "asv": read_by_asv, "make": read_by_make, ".": lambda _: None}[program](words)
@@ -190,7 +190,7 @@ def read_by_make(words: list[str]) -> None:
     ran("make", "--dry-run", *words, cwd=ROOT)
 
 
-def test_each_reason_for_not_running_a_command_is_needed() -> None:
+def test_each_reason_for_not_running_a_command_is_needed():
     for pattern in NOT_RUN:
         assert any(re.fullmatch(pattern, command) for command in written()), pattern
     assert {"asv show", "asv compare v2.0.1 v2.1.0", "asv publish", "asv preview"} <= set(RUN)

@@ -78,7 +78,7 @@ def tried(path: Path, both: dict[str, Attacks], read: Callable[[Damage], None], 
     path.write_bytes(whole)
 
 
-def test_launches(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+def test_launches(results, warned, both):
     here = fill(results)
     path = file_of(here, "jsonl")
     whole = list(read_launches(results, "here"))
@@ -97,7 +97,7 @@ def test_launches(results: Path, warned: list[str], both: dict[str, Attacks]) ->
     tried(path, both, read, checksum=True)
 
 
-def test_launches_are_compared_whatever_is_left(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+def test_launches_are_compared_whatever_is_left(results, warned, both):
     path = file_of(fill(results), "jsonl")
     asked = ("compare", *RELEASES, "--machine", "here", "--json")
     whole = json.loads(command(*asked).stdout)["changes"]
@@ -113,7 +113,7 @@ def test_launches_are_compared_whatever_is_left(results: Path, warned: list[str]
     tried(path, both, read, checksum=True, cuts=10, flips=15)
 
 
-def test_environments(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+def test_environments(results, warned, both):
     path = file_of(fill(results), "environments")
     whole = read_environment(results, "here", RELEASES[0], ENVIRONMENT)
 
@@ -124,9 +124,7 @@ def test_environments(results: Path, warned: list[str], both: dict[str, Attacks]
     tried(path, both, read, checksum=True)
 
 
-def test_old_lines_have_no_checksum_and_are_read_as_before(
-    lab: Path, tmp_path: Path, warned: list[str], both: dict
-) -> None:
+def test_old_lines_have_no_checksum_and_are_read_as_before(lab, tmp_path, warned, both):
     """Lines of before checksums: a flipped bit may change a number there, and stops nothing."""
     source = next(path for path in sorted((lab / "results").glob("*/*.jsonl")) if path.stat().st_size > 5000)
     path = tmp_path / "here" / source.name
@@ -141,7 +139,7 @@ def test_old_lines_have_no_checksum_and_are_read_as_before(
     tried(path, both, read, checksum=False, flips=100)
 
 
-def test_results_of_asv_and_records_of_machines(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+def test_results_of_asv_and_records_of_machines(results, warned, both):
     here = fill(results)
 
     def read(damage: Damage) -> None:
@@ -158,7 +156,7 @@ def test_results_of_asv_and_records_of_machines(results: Path, warned: list[str]
     tried(here / "machine.json", both, record, checksum=False)
 
 
-def test_list_of_benchmarks(results: Path, tmp_path: Path, both: dict[str, Attacks]) -> None:
+def test_list_of_benchmarks(results, tmp_path, both):
     fill(results)
     conf = suite.load().config()
 
@@ -173,7 +171,7 @@ def test_list_of_benchmarks(results: Path, tmp_path: Path, both: dict[str, Attac
     tried(results / "benchmarks.json", both, read, checksum=False, flips=60)
 
 
-def test_state_of_a_session(results: Path, tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+def test_state_of_a_session(results, tmp_path, warned, both):
     here = fill(results)
     found = suite.load()
     conf, axis = found.config(), found.axis
@@ -193,7 +191,7 @@ def test_state_of_a_session(results: Path, tmp_path: Path, warned: list[str], bo
     assert here.exists()
 
 
-def test_list_and_lock_of_releases(root: Path, tmp_path: Path, both: dict[str, Attacks]) -> None:
+def test_list_and_lock_of_releases(root, tmp_path, both):
     releases, lock = (Path(shutil.copy(root / name, tmp_path)) for name in ("releases.toml", "releases.lock"))
     newest = Axis.load(releases).newest
 
@@ -215,9 +213,7 @@ def test_list_and_lock_of_releases(root: Path, tmp_path: Path, both: dict[str, A
     tried(lock, both, locked, checksum=False, cuts=10, flips=20)
 
 
-def test_configuration_of_asv(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: dict[str, Attacks]
-) -> None:
+def test_configuration_of_asv(root, tmp_path, monkeypatch, both):
     for name in ("releases.toml", "asv.conf.json"):
         shutil.copy(root / name, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -230,7 +226,7 @@ def test_configuration_of_asv(
     tried(tmp_path / "asv.conf.json", both, read, checksum=False, cuts=15, flips=25)
 
 
-def test_mark_of_an_environment(tmp_path: Path, both: dict[str, Attacks]) -> None:
+def test_mark_of_an_environment(tmp_path, both):
     folder = tmp_path / "v2.0.1-py3.11"
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").touch()
@@ -243,7 +239,7 @@ def test_mark_of_an_environment(tmp_path: Path, both: dict[str, Attacks]) -> Non
     tried(mark, both, read, checksum=False)
 
 
-def test_calibrations(tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+def test_calibrations(tmp_path, warned, both):
     path = tmp_path / "here" / calibration.FOLDER / f"v2.0.1-{ENVIRONMENT}.jsonl"
     names = ("intersection.Intersection.track_time", "intersection.Intersection.track_peak_memory")
     arms = [

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from .material import command, fill
-from .tally import Attacks
 
 
 def digest(folder: Path) -> dict[str, str]:
@@ -52,9 +50,7 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
-def test_folder_that_publish_did_not_make_is_left_as_it_is(
-    checkout: Path, attacks: Callable[[str], Attacks], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_that_publish_did_not_make_is_left_as_it_is(checkout, attacks, monkeypatch):
     attack = attacks("folders")
     home = checkout.parents[1]
     for number, target in enumerate([checkout, checkout / "results", checkout / ".git", home / "foreign", home]):

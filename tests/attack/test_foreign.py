@@ -27,7 +27,6 @@ from torch_history.store.details import add_details
 from torch_history.system.errors import SessionError
 
 from .material import ENVIRONMENT, RELEASES, command, file_of, fill, within
-from .tally import Attacks
 
 NESTED = 100_000
 SECONDS = 120
@@ -81,9 +80,7 @@ def said_by_check(results: Path) -> str:
     return "\n".join(within(SECONDS, lambda: check(results, axis).problems))
 
 
-def test_every_file_is_named_that_is_something_else(
-    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, attacks):
     attack = attacks("foreign")
     elsewhere = tmp_path / "elsewhere"
     usual = said_by_check(whole)
@@ -106,9 +103,7 @@ def test_every_file_is_named_that_is_something_else(
     attack.all_survived()
 
 
-def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(
-    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(whole, tmp_path, warned, attacks):
     attack = attacks("foreign")
     elsewhere = tmp_path / "elsewhere"
     for number, (words, make) in enumerate(odd(elsewhere).items()):
@@ -210,9 +205,7 @@ def changed(path: Path, change: Change) -> None:
     path.write_text(json.dumps(whole))
 
 
-def test_files_in_asvs_formats_are_held_against_what_asv_writes(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_path, warned, attacks):
     here = fill(results)
     attack = attacks("asv")
     usual = said_by_check(results)
@@ -244,9 +237,7 @@ def test_files_in_asvs_formats_are_held_against_what_asv_writes(
     attack.all_survived()
 
 
-def test_many_machines_with_keys_of_their_own_are_published_together(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_many_machines_with_keys_of_their_own_are_published_together(results, tmp_path, warned, attacks):
     here = fill(results)
     attack = attacks("asv")
     for number in range(30):
@@ -264,9 +255,7 @@ def test_many_machines_with_keys_of_their_own_are_published_together(
     attack.all_survived()
 
 
-def test_a_copy_is_no_other_machine_and_a_release_is_its_own(
-    results: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, attacks):
     here = fill(results)
     attack = attacks("identity")
     usual = said_by_check(results)
@@ -305,9 +294,7 @@ def test_a_copy_is_no_other_machine_and_a_release_is_its_own(
     attack.all_survived()
 
 
-def test_no_repository_no_folder_and_no_link_is_taken_for_results(
-    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_path, warned, attacks):
     attack = attacks("repositories")
     ran = tmp_path / "ran"
     usual = said_by_check(whole).splitlines()
@@ -339,7 +326,7 @@ def repository(folder: Path, ran: Path) -> None:
     subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", runs], check=True)
 
 
-def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attacks: Callable[[str], Attacks]) -> None:
+def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
     attack = attacks("repositories")
     root = Path(__file__).resolve().parents[2]
     subprocess.run(["git", "init", "-q", tmp_path / "checkout"], check=True)
@@ -360,9 +347,7 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attack
 
 
 @pytest.mark.parametrize("asked", ["publish", "compare", "check"])
-def test_too_little_memory_is_a_sentence(
-    results: Path, tmp_path: Path, attacks: Callable[[str], Attacks], asked: str
-) -> None:
+def test_too_little_memory_is_a_sentence(results, tmp_path, attacks, asked):
     fill(results)
     attack = attacks("memory")
     words = {
@@ -380,9 +365,7 @@ def test_too_little_memory_is_a_sentence(
     attack.all_survived()
 
 
-def test_memory_that_runs_out_is_a_sentence(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
-) -> None:
+def test_memory_that_runs_out_is_a_sentence(results, tmp_path, monkeypatch, attacks):
     fill(results)
     attack = attacks("memory")
 
@@ -398,9 +381,7 @@ def test_memory_that_runs_out_is_a_sentence(
     attack.all_survived()
 
 
-def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
-) -> None:
+def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(tmp_path, monkeypatch, attacks):
     monkeypatch.setenv("HOME", str(tmp_path))
     attack = attacks("own files")
     text = "functions = {'f': lambda x: x}\ndef inputs():\n    return 1\n"

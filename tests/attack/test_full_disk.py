@@ -9,7 +9,7 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from torch_history.store.launches import append_launches, read_launches
 from torch_history.system.files import warn, write_atomically
 
 from .material import command, fill, within
-from .tally import Attacks
 
 
 @contextlib.contextmanager
@@ -34,9 +33,7 @@ def of_one_megabyte(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_full_disk_is_told_with_the_name_of_the_file(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_full_disk_is_told_with_the_name_of_the_file(results, tmp_path, warned, attacks):
     attack = attacks("full disk")
     with of_one_megabyte(tmp_path / "disk") as small:
         path = tmp_path / "disk" / "here" / "v2.0.1-release-py3.11.jsonl"
@@ -72,9 +69,7 @@ def test_full_disk_is_told_with_the_name_of_the_file(
     attack.all_survived()
 
 
-def test_file_that_may_not_grow_keeps_its_whole_lines(
-    tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_file_that_may_not_grow_keeps_its_whole_lines(tmp_path, warned, attacks):
     attack = attacks("full disk")
     path = tmp_path / "here" / "v2.0.1-release-py3.11.jsonl"
     append_launches(path, [some_launch(session="earlier")])
@@ -102,9 +97,7 @@ def test_file_that_may_not_grow_keeps_its_whole_lines(
     attack.all_survived()
 
 
-def test_file_that_cannot_be_replaced_is_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
-) -> None:
+def test_file_that_cannot_be_replaced_is_the_old_one(tmp_path, monkeypatch, attacks):
     attack = attacks("full disk")
     path = tmp_path / "state.json"
 

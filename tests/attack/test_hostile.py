@@ -22,7 +22,6 @@ from torch_history.store.launches import Case, append_launches, read_launches
 from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, fill
-from .tally import Attacks
 
 PLANTED = "planted"
 NAMES = (
@@ -76,9 +75,7 @@ class Markup(HTMLParser):
             self.found.append(f"{PLANTED}: {data}")
 
 
-def test_names_become_text_and_nothing_else(
-    results: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_names_become_text_and_nothing_else(results, warned, attacks):
     attack = attacks("names")
     for number, name in enumerate(NAMES):
         with attack(f"a variant called {name[:40]!r}"):
@@ -100,9 +97,7 @@ def test_names_become_text_and_nothing_else(
     attack.all_survived()
 
 
-def test_site_of_strangers_has_none_of_their_markup(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, attacks):
     fill(results)
     attack = attacks("names")
     for name in NAMES:
@@ -153,9 +148,7 @@ def changed(value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("place", range(7))
-def test_numbers_are_bounded_and_every_other_lane_is_shown(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks], place: int
-) -> None:
+def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, warned, attacks, place):
     fill(results)
     axis = Axis.load("releases.toml")
     attack = attacks("numbers")
@@ -180,9 +173,7 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(
     attack.all_survived()
 
 
-def test_something_else_where_a_file_is_expected_is_left_out(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, warned, attacks):
     here = fill(results)
     axis = Axis.load("releases.toml")
     attack = attacks("no file")
@@ -216,9 +207,7 @@ def test_something_else_where_a_file_is_expected_is_left_out(
     attack.all_survived()
 
 
-def test_lanes_whose_names_nearly_agree_stay_apart(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, attacks):
     attack = attacks("ids")
     axis = Axis.load("releases.toml")
     pairs = [

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ import pytest
 from tests.processes import ran
 
 from .material import RELEASES, fill
-from .tally import Attacks
 
 COMMAND = "import sys; from torch_history import __main__ as start; sys.exit(start.main())"
 
@@ -39,9 +37,7 @@ def has_handlers(process: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_command_that_is_stopped_leaves_nothing(
-    results: Path, tmp_path: Path, root: Path, attacks: Callable[[str], Attacks], number: signal.Signals
-) -> None:
+def test_command_that_is_stopped_leaves_nothing(results, tmp_path, root, attacks, number):
     fill(results)
     attack = attacks("signals")
     html = tmp_path / "html"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.test_releases import Command, command, environments, suite  # noqa: F401
-
-from .tally import Attacks
 
 pytestmark = pytest.mark.releases
 
@@ -89,11 +86,11 @@ REASONS = {
 
 
 def test_a_misbehaving_workload_loses_only_its_own_case(
-    command: Command,  # noqa: F811
-    suite: Path,  # noqa: F811
-    tmp_path: Path,
-    attacks: Callable[[str], Attacks],
-) -> None:
+    command,  # noqa: F811
+    suite,  # noqa: F811
+    tmp_path,
+    attacks,
+):
     conf = json.loads((suite / "asv.conf.json").read_text())
     (suite / "asv.conf.json").write_text(json.dumps({**conf, "default_benchmark_timeout": SECONDS}))
     mine = tmp_path / "mine" / "misbehaving.py"
