@@ -3,8 +3,6 @@
 Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

@@ -1,12 +1,13 @@
 """Processes that tests start, programs that are played, and waiting for what happens meanwhile."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+"""The checkout."""
 
 
 def ran(*words: object, code: int | None = 0, **more: Any) -> subprocess.CompletedProcess[str]:

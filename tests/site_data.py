@@ -1,7 +1,5 @@
 """A lane of the site in one piece, read from its files in data/ and written into them; and what axe says of a page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

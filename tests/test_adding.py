@@ -1,8 +1,6 @@
 """Is a metric one row and the line that measures it, and a question its workload and two lines? Both are added to a copy of
 the checkout, where nothing else is touched, and then measured, checked, listed, published and compared."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

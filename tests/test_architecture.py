@@ -5,8 +5,6 @@ torch_history -> asv, contract, never torch; contract -> nothing; recorder -> to
 release imports torch at most. The rooms of torch_history are held by import-linter: see pyproject.toml.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -14,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .processes import ran
+from .processes import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 INSIDE_A_RELEASE = ("benchmarks", "contract", "measure", "workloads")
 
 

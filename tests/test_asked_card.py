@@ -1,8 +1,6 @@
 """Is a card that nobody described pretended as its driver says it is? The recorder takes the driver's place: pretending a
 known card, it answers what that card is, and the card that comes of these answers must be the known one again."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -18,9 +16,7 @@ from recorder import Refused
 from recorder.build import compile_bodies, link, redirection_source
 from recorder.cards import Card, asked_card, cards, members, source
 
-from .processes import ran
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 
 def driver(folder: Path, known: Mapping[str, Card]) -> Path:

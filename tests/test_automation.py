@@ -1,7 +1,5 @@
 """Do the workflows and the scripts that they call do what they say? Nothing here reaches a forge: `gh` is a stand-in."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from .lab import MACHINE, write_lab
-from .processes import program, ran
+from .processes import ROOT, program, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 GH = """\

@@ -3,8 +3,6 @@
 What a name or a range means is asked of git itself, in a repository whose commits are tagged like the releases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

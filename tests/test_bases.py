@@ -3,8 +3,6 @@
 The launches are made up: of a CPU, of two cards that the recorder pretended, and of a GPU that measured one release.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Mapping
@@ -24,9 +22,9 @@ from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions
 
 from .lab import write_lab
+from .processes import ROOT
 from .result_files import write_machine
 
-ROOT = Path(__file__).resolve().parents[1]
 AXIS = Axis.load(ROOT / "releases.toml")
 
 PEAK = "intersection.Intersection.track_peak_memory"

@@ -1,7 +1,5 @@
 """Do the ways to make one tensor of many rows give the rows, and do the counts agree with arithmetic?"""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

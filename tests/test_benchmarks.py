@@ -4,13 +4,10 @@ This file needs torch and asv_runner and runs in an interpreter that has them, s
 in words (as with pytest.importorskip, but torch is left to subprocesses, which discover a suite as asv does).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,13 +15,12 @@ import pytest
 
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED
 
-from .processes import ran
+from .processes import ROOT, ran
 
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("benchmarks", "contract", "measure", "recorder", "workloads")
 
 

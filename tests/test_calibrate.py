@@ -1,7 +1,5 @@
 """Does the report of a calibration count what is there: false alarms, what was found, what is exact?"""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Are the releases that are carried to another machine what their wheels hold, and is everything else refused in words?"""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import hashlib
@@ -41,9 +39,7 @@ from torch_history.store.details import add_details
 from torch_history.store.launches import read_environment, read_launches
 from torch_history.system.errors import UserError
 
-from .processes import ran
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 
 def elf(*named: tuple[str, bytes]) -> bytes:

@@ -5,8 +5,6 @@ The file is measured as asv's server does it: a process discovers the suite and 
 and asv_runner, as tests/test_own.py does.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -17,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from .processes import ran
+from .processes import ROOT, ran
 
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[1]
 
 SERVE = """
 import json, os, sys, tempfile, traceback

@@ -1,7 +1,5 @@
 """Does a certificate say everything in which a GPU and the recorder differ? Most GPUs here are made up, or the recorder."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -23,9 +21,8 @@ from torch_history.releases.axis import Axis
 from torch_history.system.files import read_object
 from torch_history.upgrading import fits as answer
 
-from .processes import ran
+from .processes import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}
 
 HERE = Here(torch="2.15.0", cuda="13.2", gpu="Tesla T4", capability="sm_75", multiprocessors=40)

@@ -1,7 +1,5 @@
 """Is a certificate from anywhere read as what it says, and left out with a sentence where it cannot be?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,8 @@ from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store.certificates import certificates_in, parse
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 GPU = "NVIDIA H100 80GB HBM3"
 
 TOLD: dict[str, Any] = {

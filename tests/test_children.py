@@ -1,19 +1,13 @@
 """Does what a process started end with it, even where that process is killed?"""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from .processes import lives, ran, until
-
-ROOT = Path(__file__).resolve().parents[1]
-
+from .processes import ROOT, lives, ran, until
 
 STARTED = """
 import subprocess, time

@@ -1,13 +1,10 @@
 """Is each claim answered as its numbers say? The numbers are planted here."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,9 +28,8 @@ from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
 from torch_history.analysis.series import history
 from torch_history.store.launches import Case
 
+from .processes import ROOT
 from .test_verdicts import launch
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def alone(values: Values) -> Numbers:

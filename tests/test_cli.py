@@ -1,7 +1,5 @@
 """Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess
@@ -25,9 +23,7 @@ from torch_history.store.launches import Case, Launch, append_environment, appen
 from torch_history.system.errors import UserError
 
 from .lab import MACHINE
-from .processes import ran
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """Does `torch-history compare` say what stored launches hold, and fail where it was asked to? Nothing is installed."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -20,10 +18,10 @@ from torch_history.analysis.verdicts import FALSE_RATE, Change
 from torch_history.store import causes, sources
 from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
+from .processes import ROOT
 from .test_evidence import EVIDENCE
 from .test_verdicts import launch
 
-ROOT = Path(__file__).resolve().parents[1]
 OLD, NEW = "v2.0.1", "v2.1.2"
 NASTY = "RuntimeError: expected <Tensor> | got **None** from `f` of @someone, see #12\n[x](http://y)"
 

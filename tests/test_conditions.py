@@ -1,7 +1,5 @@
 """Is a disturbed measurement known as one, and a quiet one never?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Is C++ built once, anew where it must be, and refused in a sentence where it cannot be? With a compiler that is played,
 and one real build."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor

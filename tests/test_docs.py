@@ -1,16 +1,14 @@
 """Do docs/verdicts.md and docs/compare.md have the constants of the code, and is the first short enough to be one page?"""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
 from contract import metrics
 from torch_history.analysis import levels, steps, verdicts
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 PAGE = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
 SAID = re.findall(r"`([A-Z_]+)=([\d.e-]+)`", PAGE)
 

@@ -3,19 +3,16 @@
 There is no torch here: tensors are played.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
 
 
 class Tensor:
@@ -24,19 +21,19 @@ class Tensor:
     def __init__(self, numbers: np.ndarray, log: list[str], requires_grad: bool = False, device: str = "cpu") -> None:
         self.numbers, self.log, self.requires_grad, self.device = numbers, log, requires_grad, device
 
-    def detach(self) -> Tensor:
+    def detach(self) -> "Tensor":
         return Tensor(self.numbers, self.log, device=self.device)
 
     def numpy(self) -> np.ndarray:
         assert self.device == "cpu"
         return self.numbers
 
-    def to(self, device: str) -> Tensor:
+    def to(self, device: str) -> "Tensor":
         if device != self.device:
             self.log.append(f"{self.numbers.shape} to {device}")
         return Tensor(self.numbers, self.log, device=device)
 
-    def requires_grad_(self, needs: bool) -> Tensor:
+    def requires_grad_(self, needs: bool) -> "Tensor":
         self.requires_grad = needs
         return self
 

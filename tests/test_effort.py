@@ -1,7 +1,5 @@
 """Do rounds go on for what cannot be told, for nothing else, and is what that takes foretold?"""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

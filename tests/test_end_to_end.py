@@ -1,7 +1,5 @@
 """Does one release go all the way, from its installation to the pages? It installs PyTorch: a minute and gigabytes."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -3,8 +3,6 @@
 uv is played by `FakeUv`, which makes the folders and files that uv makes; the sentences are asked with uv's real words.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

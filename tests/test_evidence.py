@@ -1,7 +1,5 @@
 """Is evidence read back as it was found, and refused where it is none? What is made of it?"""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -29,10 +27,9 @@ from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
 from torch_history.system.errors import UserError
 
-from .processes import ran
+from .processes import ROOT, ran
 from .result_files import write_machine
 
-ROOT = Path(__file__).resolve().parents[1]
 BENCHMARK = "selection.Selection.track_time"
 EVIDENCE = Evidence(
     environment="release-py3.11",

@@ -1,7 +1,5 @@
 """Does each file in docs/examples run as the documentation says, on two releases? It installs PyTorch."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -3,8 +3,6 @@
 Beside the results of tests/lab.py lie those of a machine of one's own: two releases and one question, without a change.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

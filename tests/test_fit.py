@@ -1,7 +1,5 @@
 """Does `fit` find the largest batch, say when it cannot tell, and refuse what only a GPU can tell?"""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -22,9 +20,9 @@ from torch_history.upgrading.cards import find
 from torch_history.upgrading.counted import MIB, UNLIMITED, Process, explained
 from torch_history.upgrading.fits import said_of
 
+from .processes import ROOT
 from .test_recorder import wheel
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "transformer_step.py"
 
 

@@ -2,8 +2,6 @@
 
 The driver's tool nvidia-smi is played by a script."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

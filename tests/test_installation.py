@@ -1,8 +1,6 @@
 """Is what is installed what the lock says, by one writer at a time, and is only our own removed? With uv itself where files
 are checked, small wheels in a folder for the packages, and with a script in its place where a process is killed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -23,12 +21,11 @@ from uv import find_uv_bin
 from torch_history.releases import added, environments, intact, repository
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
 
-from .processes import lives, program, until
+from .processes import ROOT, lives, program, until
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 NAME = f"v2.0.1-py{LANE}"
 VERSIONS = ("2.0.0", "2.0.1", "2.1.0")
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def write_wheel(folder: Path, package: str, body: str = "", requires: str = "") -> str:

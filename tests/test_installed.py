@@ -1,7 +1,5 @@
 """Does the program work where it is installed and no checkout is near? Its wheel is built, installed and used elsewhere."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -18,9 +16,8 @@ import pytest
 
 from torch_history.system import program
 
-from .processes import ran
+from .processes import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 UV = str(Path(sys.executable).with_name("uv"))
 
 

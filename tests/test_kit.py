@@ -1,7 +1,5 @@
 """Does a kit measure where nothing can be reached, and does what comes back get filed only where all of it is right?"""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -24,10 +22,9 @@ from torch_history.releases.uv import run_uv
 from torch_history.system.errors import UserError
 
 from . import lab
-from .processes import program, ran
+from .processes import ROOT, program, ran
 from .test_releases import environments  # noqa: F401  a fixture
 
-ROOT = Path(__file__).resolve().parents[1]
 AXIS = Axis.load(ROOT / "releases.toml")
 ANSWERS = {
     "format": 1,

@@ -1,17 +1,15 @@
 """Has every variant and size words of code, and are their numbers the workload's?"""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from torch_history.analysis.series import Series
 from torch_history.site.labels import labels, named
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 LISTED = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
 PARAMS = {name.partition(".")[0]: of["params"] for name, of in LISTED.items() if isinstance(of, dict) and of["params"]}
 

@@ -3,8 +3,6 @@
 The answers of asv are made here by hand, in the shape and the words in which asv 0.6.6 gives them.
 """
 
-from __future__ import annotations
-
 import datetime
 import fcntl
 import itertools

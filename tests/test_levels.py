@@ -1,12 +1,9 @@
 """Are the levels of all releases those of the model, computed otherwise, and do their intervals hold the truth?"""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +15,9 @@ from torch_history.analysis.series import History, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 
+from .processes import ROOT
 from .test_verdicts import launch
 
-ROOT = Path(__file__).resolve().parents[1]
 MAIN = "amd-epyc-family-26-model-2-2-cores"
 NOISE = Noise(np.array([0.0004, 0.0001, 0.0009]), np.array([9.0, 12.0, 7.0]))
 RANDOM = Random(round=0.0006, session=0.0003, repeated=0.00003)

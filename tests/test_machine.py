@@ -4,8 +4,6 @@ The driver's tool `nvidia-smi` is played by a shell script on a PATH of its own;
 temporary home.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Does a name stand in Markdown as what it is, whatever it is? Read by a parser of Markdown."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Are the numbers right? Overlaps against NumPy, bytes against arithmetic, the clock against a call of known length, and a
 GPU that is played here."""
 
-from __future__ import annotations
-
 import json
 import os
 import statistics
@@ -23,8 +21,6 @@ import measure
 from contract.request import END, TAKE
 from measure import clock, device, explain, facts, profile, turns
 from workloads import WrongResult, intersection
-
-ROOT = Path(__file__).resolve().parents[1]
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
 """torch.compile takes half a minute to build C++ and is measured with the releases."""
@@ -305,7 +301,7 @@ def play_profiler(monkeypatch: pytest.MonkeyPatch, events: list[Event]) -> list[
             asked.extend(activities)
             self.profiler = SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: events))
 
-        def __enter__(self) -> Profiler:
+        def __enter__(self) -> "Profiler":
             return self
 
         def __exit__(self, *error: object) -> None:
@@ -490,7 +486,7 @@ def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system):
 
 
 def fake_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], archs: str) -> list[str]:
-    """A usable GPU of that capability, and a wheel for those architectures; what is returned tells whether it was started."""
+    """A usable GPU of that capability, and a wheel for those architectures; returns each start of it."""
     started: list[str] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)

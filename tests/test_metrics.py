@@ -1,11 +1,8 @@
 """Does the table of metrics say all that there is to know of what the suite measures, and only that?"""
 
-from __future__ import annotations
-
 import json
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +15,7 @@ from torch_history.analysis.verdicts import judge
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
 
 
 @pytest.mark.parametrize("benchmark", sorted(versions(ROOT)))

@@ -1,7 +1,5 @@
 """Is a file of one's own measured as it is, and is what is wrong with it said in a sentence?"""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from .processes import ROOT
 from .torch_here import np, torch
 
 # isort: split
@@ -34,7 +33,6 @@ functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambd
 
 
 INPUTS = "def inputs(): return 1\n"
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def written(folder: Path, text: str) -> Any:

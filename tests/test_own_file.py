@@ -1,7 +1,5 @@
 """Is what a user's file says before it is run read right, and is what is misspelled in it refused in a sentence?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

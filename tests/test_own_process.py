@@ -1,7 +1,5 @@
 """Is what a process takes as a whole told right: its memory, a leak and none, its time, and what comes before each call?"""
 
-from __future__ import annotations
-
 import collections
 import gc
 import itertools

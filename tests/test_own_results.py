@@ -1,7 +1,5 @@
 """Is it told again, without measuring, why a case or a release of a user's own file was skipped?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

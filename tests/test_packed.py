@@ -1,7 +1,5 @@
 """Does every line come through when results are compressed, whatever interrupts that, and is what was compressed bounded?"""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

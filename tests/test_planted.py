@@ -1,7 +1,5 @@
 """Is what calibration plants exactly as large as it says? Runs inside a release."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

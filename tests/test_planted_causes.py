@@ -1,7 +1,5 @@
 """Does `explain` name what was planted into a real release, and nothing in the release itself?"""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,7 +12,8 @@ from torch_history.explaining.launching import Side, Subject
 from torch_history.explaining.levers import load
 from torch_history.store.causes import NOT_LOOKED_INTO
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 WORKLOAD = Path(__file__).with_name("planted") / "call.py"
 
 PLACES = {

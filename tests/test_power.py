@@ -1,7 +1,5 @@
 """Is the power of verdicts that of lanes that are really changed and fitted again?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace as changed_in
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Is the recorder a device like the others: asked for, recorded under a name that says so, told apart, and never timed?"""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -20,10 +18,8 @@ from torch_history.kit import check
 from torch_history.measuring.machine import describe
 from torch_history.store.details import add_details, read_details
 
-from .processes import ran
+from .processes import ROOT, ran
 from .result_files import write_machine
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch):

@@ -1,7 +1,5 @@
 """Do the pages about the recorder say what the scripts printed on it?"""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -4,8 +4,6 @@ The program is C that calls the runtime as a wheel does, built with the machine'
 marked `releases` ask two real wheels.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import pickle
@@ -26,9 +24,7 @@ from recorder.environments import create
 from torch_history.releases.axis import Axis
 
 from . import caching_allocator
-from .processes import ran
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 DECLARATIONS = """
 #include <malloc.h>

@@ -1,7 +1,5 @@
 """Does the whole way work on real releases, from installation to a comparison? Installs PyTorch: minutes and gigabytes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,9 +15,8 @@ from torch_history.explaining.launching import Launch, Side, Subject
 from torch_history.explaining.reproduction import script
 from torch_history.releases.environments import find_python, packages_of
 
-from .processes import ran
+from .processes import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
 RESULT = 30_000 * 500 * 4
 """Bytes of one [N, M] float32 tensor of the size `small`."""

@@ -1,7 +1,5 @@
 """Does a change say whether another wheel of the same releases has it, too? Lanes with planted builds."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

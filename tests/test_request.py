@@ -1,7 +1,5 @@
 """Does what a process is asked for survive its one translation to variables and back?"""
 
-from __future__ import annotations
-
 import pytest
 
 from contract.request import DEVICES, PREFIX, Request

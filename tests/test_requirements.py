@@ -3,8 +3,6 @@
 uv is played by a function that writes the folders that uv would write, and keeps what it was asked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 No release is installed: sessions measure a suite of two questions in the tool's own interpreter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

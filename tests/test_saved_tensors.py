@@ -1,8 +1,6 @@
 """What do the modes of autograd save? Values and gradients against NumPy in float64, bytes against arithmetic, and child
 processes that die, hang or raise."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Does every way to select give what the mask says, and take the bytes that arithmetic says?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

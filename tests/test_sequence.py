@@ -1,7 +1,5 @@
 """Are the first calls of a process timed one by one, summed up rightly, and with nothing kept from before?"""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -3,8 +3,6 @@
 Processes of releases are played here: they answer at once, with what `World` says. All else is the real thing.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

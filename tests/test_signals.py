@@ -1,20 +1,15 @@
 """Does a signal end every command with a sentence and its own exit code, even while modules are imported?"""
 
-from __future__ import annotations
-
 import functools
 import random
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from .processes import ran
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 AT_AN_IMPORT = """
 import builtins, os, sys

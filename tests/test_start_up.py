@@ -1,7 +1,5 @@
 """Is what a start takes told right? A stand-in for torch waits, works and takes memory by amounts that are known."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,13 +4,10 @@ Each sentence is looked for in its page word for word, so whoever rewrites one c
 anew.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,8 @@ from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_on_axis
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 AXIS = Axis.load(ROOT / "releases.toml")
 MACHINE = "amd-epyc-family-26-model-2-2-cores"
 LANES = ("release-py3.9", "release-py3.11")

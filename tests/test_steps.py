@@ -1,7 +1,5 @@
 """Is what happened over the axis told as it was planted, and nothing where nothing was? Session effects are planted too."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Does what a stranger sends, or a flipped bit, leave every other number as it was?"""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -29,9 +27,9 @@ from torch_history.store.launches import (
 )
 from torch_history.system import files as stored
 
+from .processes import ROOT
 from .test_launches import some_launch
 
-ROOT = Path(__file__).resolve().parents[1]
 TIME = "intersection.Intersection.track_time"
 
 

@@ -1,7 +1,5 @@
 """Does a process that measures have the variables of its own list, and are numbers with others kept apart?"""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Does the axis grow by what an index has, and only by that? A page and wheels are served on loopback here."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

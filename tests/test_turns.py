@@ -3,8 +3,6 @@
 Processes of releases are threads here, which answer through the same pipes.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

@@ -1,7 +1,5 @@
 """Is the typical ratio what NumPy makes of the raw numbers, and does its interval hold the truth?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Releases are played here by a laboratory that draws launches; tests/test_releases.py asks two real ones.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -33,9 +31,8 @@ from torch_history.upgrading.sessions import NotInstalled, Spent
 from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text
 
-from .processes import program
+from .processes import ROOT, program
 
-ROOT = Path(__file__).resolve().parents[1]
 TAGS = tuple(f"v2.{i}.0" for i in range(30))
 ROUNDS = 5
 BYTES = 4096

@@ -1,7 +1,5 @@
 """Does the search find the release of each change with few installations, beside noise, and stop where nothing is told?"""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Hashable, Mapping

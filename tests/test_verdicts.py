@@ -1,7 +1,5 @@
 """Does a verdict say what was planted? Launches are made here with a known truth, times as lognormal numbers."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Does every way to run the network give what NumPy says, and does each run as its name says?"""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

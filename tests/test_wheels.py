@@ -1,7 +1,5 @@
 """Is what is told of a wheel what lies in its environment? One is made here; and the committed facts."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from pathlib import Path
@@ -17,7 +15,8 @@ from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import MARK
 from torch_history.releases.wheels import CannotRead, Package, Wheel
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 VERSION = "__version__ = '9.0.0'\ncuda: Optional[str] = '12.6'\ngit_version = 'abc123'\nhip: Optional[str] = None\n"
 CMAKE = 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")\n'
 PYTHON = b"\0junk sm_50 \0" + b"sm_70 sm_80 sm_90a compute_90" + b"\0" * 2**20

@@ -1,8 +1,6 @@
 """Does a machine that has a torch and little else measure it? Packages that it lacks are made unimportable; for the long
 tests the network is taken away too."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -12,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from .processes import ran
+from .processes import ROOT, ran
 from .test_releases import environments  # noqa: F401  a fixture
-
-ROOT = Path(__file__).resolve().parents[1]
 
 LACKING = ("requests", "threadpoolctl", "torch", "uv", "virtualenv")
 """What is made unimportable: all that a container with PyTorch has not, and asv does not need to measure."""

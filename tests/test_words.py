@@ -1,7 +1,5 @@
 """Can whatever foreign code says be stored and printed?"""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -4,8 +4,6 @@ Each line of their blocks is run in a copy of the project with some of the commi
 a package index, or needs a cluster is named below with its reason, and read by its program as far as its options go.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -21,11 +19,10 @@ from typing import Any
 
 import pytest
 
-from .processes import ran
+from .processes import ROOT, ran
 
 pytestmark = pytest.mark.committed
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md"))))
 
 TAGS = ("v2.0.1", "v2.1.0", "v2.1.2", "v2.14.1", "v2.15.0")

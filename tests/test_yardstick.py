@@ -1,7 +1,5 @@
 """Is a detector's score what hand-made series give, and is the data set what its command makes?"""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

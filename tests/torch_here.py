@@ -3,8 +3,6 @@
 `measure` comes before torch, because it fixes the threads.
 """
 
-from __future__ import annotations
-
 import pytest
 
 import measure  # noqa: F401

@@ -1,7 +1,5 @@
 """What becomes of a file that is cut off anywhere, or in which one bit flips? It is named or left out; no number changes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

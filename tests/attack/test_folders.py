@@ -1,7 +1,5 @@
 """Is a folder that the program did not make ever replaced or emptied by `publish`?"""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

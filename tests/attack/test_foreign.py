@@ -1,7 +1,5 @@
 """Is each file of the results read within bounds, and taken for what it is? What is not is named, and ends nothing else."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

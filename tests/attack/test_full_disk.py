@@ -1,7 +1,5 @@
 """What becomes of what was measured when the disk is full? The file is named, and no half line is taken for whole."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """What can a stranger's results do? Be left out in a sentence, or be published as what they are: text and numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

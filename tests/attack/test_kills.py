@@ -1,7 +1,5 @@
 """Is a whole line ever lost, or half a line taken for whole, when the process that writes it is killed?"""
 
-from __future__ import annotations
-
 import io
 import json
 import os

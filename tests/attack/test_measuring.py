@@ -1,7 +1,5 @@
 """What does a measurement leave behind that is stopped at any moment? Its exit code, what was finished, and no process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Does docs/reliability.md list the attacks that the suite tries, and none that was not survived?"""
 
-from __future__ import annotations
-
 from .tally import BEGIN, CLASSES, END, PAGE
 
 

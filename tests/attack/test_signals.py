@@ -1,7 +1,5 @@
 """What does a command leave behind that is told to stop at any moment? A sentence, its exit code, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

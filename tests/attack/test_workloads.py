@@ -1,7 +1,5 @@
 """Does a file of one's own that misbehaves lose only its own case? Runs on two installed releases."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
