@@ -71,13 +71,7 @@ def test_name_means_what_it_means_in_git(axis, git, name):
 @pytest.mark.parametrize(
     "spec",
     [
-        "v2.0.1..v2.2.0",
-        "v2.1.0..",
-        "v2.0.0..HEAD",
-        "v2.1.0^..v2.1.0",
-        "HEAD~3..HEAD^",
-        "v2.1.0^!",
-        "HEAD^!",
+        *("v2.0.1..v2.2.0", "v2.1.0..", "v2.0.0..HEAD", "v2.1.0^..v2.1.0", "HEAD~3..HEAD^", "v2.1.0^!", "HEAD^!"),
         "HEAD~2^!",
     ],
 )

@@ -118,9 +118,7 @@ def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(keep, re
 @pytest.mark.parametrize(
     ("parameters", "size"),
     [
-        (("'eager'", "'small'"), 0.2),
-        (("'mask'", "'vector 1 % x 1'"), 0.1),
-        (("'plain'", "'chain'"), 0.1),
+        *((("'eager'", "'small'"), 0.2), (("'mask'", "'vector 1 % x 1'"), 0.1), (("'plain'", "'chain'"), 0.1)),
         (("'vstack_rows'", "'64 x 128'"), 0.0),
     ],
 )

@@ -533,12 +533,9 @@ KNOWN = {"cuda": "13.0", "library_calls": {case_of("saved", "plain", "loop"): ["
 @pytest.mark.parametrize(
     ("question", "variant", "device", "words"),
     [
-        ("saved", "plain", "cuda", "calls cublasGemmEx"),
-        ("saved", "plain", "cpu", ""),
-        ("saved", "numpy", "cuda", ""),
-        ("warm_up", "eager", "cuda", "does not count"),
-        ("warm_up", "eager", "cpu", ""),
-        ("saved", "compiled", "cpu", "no Triton of its own"),
+        *(("saved", "plain", "cuda", "calls cublasGemmEx"), ("saved", "plain", "cpu", "")),
+        *(("saved", "numpy", "cuda", ""), ("warm_up", "eager", "cuda", "does not count")),
+        *(("warm_up", "eager", "cpu", ""), ("saved", "compiled", "cpu", "no Triton of its own")),
     ],
 )
 def test_what_would_not_test_the_release_is_refused_in_words(question, variant, device, words):

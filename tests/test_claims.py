@@ -56,11 +56,7 @@ def exactly(values: Mapping[Key, float]) -> Numbers:
 @pytest.mark.parametrize(
     ("small", "paper", "word"),
     [
-        (1.0, 1.0, HOLDS),
-        (1.9, 1.0, HOLDS),
-        (1.0, 4.0, PARTLY),
-        (2.0, 4.0, FAILS),
-        (4.0, None, FAILS),
+        *((1.0, 1.0, HOLDS), (1.9, 1.0, HOLDS), (1.0, 4.0, PARTLY), (2.0, 4.0, FAILS), (4.0, None, FAILS)),
         (None, None, UNMEASURED),
     ],
 )
@@ -153,14 +149,8 @@ def test_torchscript_stalls_where_it_does_and_eager_does_not(sessions, scripted,
 @pytest.mark.parametrize(
     ("ratios", "word"),
     [
-        ((3.0, 9.0), HOLDS),
-        ((1.1, 9.0), HOLDS),
-        ((1.0, 9.0), PARTLY),
-        ((1.05, 9.0), PARTLY),
-        ((1.0, 0.9), FAILS),
-        ((1.05, 1.05), UNKNOWN),
-        ((1.05, 1.0), UNKNOWN),
-        ((), UNMEASURED),
+        *(((3.0, 9.0), HOLDS), ((1.1, 9.0), HOLDS), ((1.0, 9.0), PARTLY), ((1.05, 9.0), PARTLY)),
+        *(((1.0, 0.9), FAILS), ((1.05, 1.05), UNKNOWN), ((1.05, 1.0), UNKNOWN), ((), UNMEASURED)),
     ],
 )
 def test_claim_of_time_holds_in_the_sizes_whose_interval_lies_beyond_the_border(ratios, word):

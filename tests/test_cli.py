@@ -4,7 +4,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,9 +13,8 @@ from msgspec import structs
 
 from tools import document
 from tools.pages import coverage
-from torch_history.cli import main, output, suite
+from torch_history.cli import main, output
 from torch_history.measuring import plan
-from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
@@ -120,21 +118,6 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch):
     )
     assert command("run", "1.13.1..2.2.2").exit_code == 4
     assert len(removed) == 1
-
-
-def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch, tmp_path):
-    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr(
-        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
-    )
-    here = replace(suite.load(), env=tmp_path)
-    monkeypatch.setattr(suite, "load", lambda: here)
-    arguments = ("run", "--device", "recorder", "--question", "batching", "2.15.0")
-    monkeypatch.setattr("torch_history.cli.running._print_numbers", lambda *_: None)
-    with alone(tmp_path):
-        assert command(*arguments).exit_code == 0
-    with alone(tmp_path / "recorder"):
-        assert "Another torch-history" in command(*arguments).output
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])

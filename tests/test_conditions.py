@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from torch_history.measuring import conditions
-from torch_history.measuring.conditions import OTHERS, STOLEN, USUAL_OF, Watch, business, disturbance
+from torch_history.measuring.conditions import OTHERS, STOLEN, USUAL_OF, Watch, disturbance
 
 USUAL = [{"interpreter": 0.003, "memory": 0.002}] * 5
 
@@ -40,13 +40,6 @@ def test_work_of_others_is_a_disturbance(monkeypatch):
     watch = Watch(gpu=False, threads=1)
     watch._controls = [(0.003, 0.002)]
     assert watch.lap()["others"] == 0.25
-
-
-@pytest.mark.parametrize(("busy", "said"), [(5, ""), (100, "other processes kept 50% of the processors busy")])
-def test_how_busy_a_machine_is_is_known_before_anything_is_measured(monkeypatch, busy, said):
-    ticks = iter([{"busy": 0, "idle": 0, "steal": 0}, {"busy": busy, "idle": 200 - busy, "steal": 0}])
-    monkeypatch.setattr(conditions, "processor_ticks", lambda: next(ticks))
-    assert business(seconds=0.0) == said
 
 
 def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments():

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import verdicts_of
@@ -54,31 +53,6 @@ def test_only_the_releases_of_an_undecided_pair_are_measured_again():
     assert everything.undecided == 4
 
 
-@pytest.mark.parametrize(("middle", "noise", "undecided"), [(1.0, 0.08, 0), (1.15, 0.16, 1)])
-def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(middle, noise, undecided):
-    """Of a function that scatters much the change by half is told, and that the other half has none is not."""
-    levels = {"a": {"one": 1.0}, "b": {"one": middle}, "c": {"one": 1.5}}
-    seen = launches(levels, {"one": noise}, rounds=3)
-    pairs = [("a", "b"), ("b", "c")]
-    assert effort(seen, pairs).undecided > 0
-    assert effort(seen, pairs, divides=True).undecided == undecided
-
-
-def test_a_half_that_is_more_than_the_whole_leaves_the_other_to_be_told():
-    """Numbers of which the halves are 1.54 times slower, told, and 0.88, not told, and the whole is 1.35 times slower."""
-    levels = {"a": {"one": 1.0}, "b": {"one": 0.75}, "c": {"one": 1.35}}
-    seen = launches(levels, {"one": 0.2}, rounds=4)
-    pairs = [("a", "b"), ("b", "c")]
-    assert effort(seen, pairs).undecided == effort(seen, pairs, divides=True).undecided == 1
-
-
-def test_a_half_that_goes_back_needs_the_verdict_of_the_other():
-    levels = {"a": {"one": 1.0}, "b": {"one": 1.5}, "c": {"one": 1.0}}
-    seen = launches(levels, {"one": 0.01}, rounds=2)
-    pairs = [("a", "b"), ("b", "c")]
-    assert effort(seen, pairs, divides=True) == effort(seen, pairs)
-
-
 def test_what_scatters_too_much_is_given_up_and_counted():
     found = effort(
         launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, rounds=FORECAST_FROM), [("a", "b")]
@@ -103,19 +77,6 @@ def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast():
     quiet = {f"quiet {i}": 1.0 for i in range(4)}
     seen = launches({"a": quiet, "b": {**quiet, "quiet 0": 1.035}}, dict.fromkeys(quiet, 0.001), rounds=5)
     assert forecast(history(seen), [("a", "b")]) == {}
-
-
-def test_rounds_come_true():
-    """Of 40 times that scatter, most are told after as many rounds as were foretold after four."""
-    names = [f"x {i}" for i in range(40)]
-    one = dict.fromkeys(names, 1.0)
-    few = history(launches({"a": one, "b": one}, dict.fromkeys(names, 0.05), rounds=4))
-    foretold = {series: times for (series, _), times in forecast(few, [("a", "b")]).items() if 4 * times <= 40}
-    many = history(launches({"a": one, "b": one}, dict.fromkeys(names, 0.05), rounds=round(4 * max(foretold.values()))))
-    (fit,) = many.fits.values()
-    told = [verdicts_of(fit, [("a", "b")])[series] == [Verdict.SAME] for series in foretold]
-    assert len(told) >= 15
-    assert sum(told) >= 0.8 * len(told)
 
 
 def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first():

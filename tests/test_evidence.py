@@ -9,23 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from msgspec import structs
 from rich.console import Console
 
 from torch_history.analysis.causes import evidence as known_causes
 from torch_history.analysis.series import Series
-from torch_history.cli import explaining, main
+from torch_history.cli import explaining
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
 from torch_history.explaining.reproduction import script
 from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
-from torch_history.system.errors import UserError
 
 from .processes import ROOT, ran
 from .result_files import write_machine
@@ -75,13 +72,8 @@ def test_evidence_is_read_back_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"schema": 2},
-        {"verdict": "PERHAPS"},
-        {"ratio": -1},
-        {"ratio": "2"},
-        {"words": "x" * (causes.LONGEST_WORDS + 1)},
-        {"words": "\u202e"},
-        {"numbers": [[0], [1]]},
+        *({"schema": 2}, {"verdict": "PERHAPS"}, {"ratio": -1}, {"ratio": "2"}),
+        *({"words": "x" * (causes.LONGEST_WORDS + 1)}, {"words": "\u202e"}, {"numbers": [[0], [1]]}),
         {"old": "v2.12.0"},
         {"places": [{"kind": "planet", "name": "a", "old": 1, "new": 1, "low": 1, "high": 1}]},
     ],
@@ -150,12 +142,8 @@ def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("reproduced", "shows"),
     [
-        ((1e-3, 2e-3), True),
-        ((1e-3, 2.8e-3), True),
-        ((1e-3, 2.9e-3), False),
-        ((1e-3, 1.3e-3), False),
-        ((2e-3, 1e-3), False),
-        (None, False),
+        *(((1e-3, 2e-3), True), ((1e-3, 2.8e-3), True), ((1e-3, 2.9e-3), False), ((1e-3, 1.3e-3), False)),
+        *(((2e-3, 1e-3), False), (None, False)),
     ],
 )
 def test_script_that_does_not_show_the_difference_is_said(reproduced, shows):
@@ -225,38 +213,6 @@ def test_script_of_a_first_call_calls_no_more_than_that(tmp_path, metric, calls)
     done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
     assert done.stderr == "before step " * calls
     assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
-
-
-SERIES = [
-    Series("release-py3.11", "selection.Selection.track_time", (repr(variant), repr(size)))
-    for variant in ("index_reused", "index_select_reused")
-    for size in ("vector 50 % x 1", "vector 50 % x 10")
-]
-
-
-def test_series_is_found_by_its_sentence_or_by_some_of_its_words():
-    assert finding.matching("selection time, index_reused vector 50 % x 10", SERIES) == [SERIES[1]]
-    assert finding.matching("index_reused", SERIES) == SERIES[:2]
-    assert finding.matching("Index Select Reused x 10", SERIES) == [SERIES[3]]
-    starts = Series("release-py3.11", "saved_tensors.SavedTensors.track_time", ("'subprocess_start'", "'loop'"))
-    assert finding.matching(starts.words, [*SERIES, starts]) == [starts], "no series here is called start_time"
-    with pytest.raises(UserError, match="there are for instance 'selection time, index_reused vector 50 % x 1'"):
-        finding.matching("no_such_variant", SERIES)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--explain", "2.14.0"], "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write RELEASES before --explain."),
-        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 4 minutes."),
-        (["2.14.0", "--prune", "--explain"], "in releases that stay installed"),
-        (["2.14.0", "--only", "counts", "--explain"], "the cause of times on a CPU"),
-    ],
-)
-def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments, sentence):
-    answer = CliRunner().invoke(main, ["run", *arguments], env={"TORCH_HISTORY_DEVICE": "cpu"})
-    assert answer.exit_code == 1
-    assert sentence in " ".join(answer.stderr.split())
 
 
 def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(tmp_path, monkeypatch):

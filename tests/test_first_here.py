@@ -3,21 +3,15 @@
 Beside the results of tests/lab.py lie those of a machine of one's own: two releases and one question, without a change.
 """
 
-import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asv.commands.compare import Compare
-from asv.config import Config
-from asv.machine import Machine
 from click.testing import CliRunner, Result
 
 from torch_history.analysis.compare import choose_machine
 from torch_history.cli import main
-from torch_history.measuring import machine_records
 from torch_history.releases import repository  # noqa: F401  asv finds the axis by it
 
 from . import lab as laboratory
@@ -73,45 +67,3 @@ def test_a_question_in_one_of_two_releases_is_not_had(both):
     chosen = choose_machine(both / "results", None, OWN, ["v2.14.1"], questions=["intersection", "selection"])
     assert chosen == MACHINE
     assert choose_machine(both / "results", None, OWN, questions=["intersection"]) == OWN
-
-
-def test_where_nothing_changed_here_the_longest_history_follows_under_its_name(command):
-    lines = command("regressions", "--largest").stdout.splitlines()
-    assert lines[0] == f"On {OWN} in release-py3.11: nothing."
-    assert f"Results of {MACHINE}, which has the longest history:" in lines
-    assert lines[-1].startswith(f"On {MACHINE} in release-py3.11: ")
-    named = command("regressions", "--largest", "--machine", OWN).stdout.splitlines()
-    assert named == lines[:1], "who names a machine is told of that one"
-
-
-@pytest.mark.parametrize(("here", "machine"), [(OWN, OWN), ("a-machine-without-results", MACHINE)])
-def test_asv_compares_on_this_machine_if_it_has_results(both, monkeypatch, capsys, here, machine):
-    monkeypatch.chdir(both)
-    monkeypatch.setattr(Machine, "hardcoded_machine_name", here)
-    conf = Config.load("asv.conf.json")
-    machine_records._compare_on_one(Compare, conf, "v2.14.1", "v2.15.0", factor=1.1)
-    table = capsys.readouterr().out
-    assert ("selection.Selection" in table) == (machine == MACHINE)
-    assert "intersection.Intersection.track_time('eager', 'small')" in table
-
-
-@pytest.fixture(scope="module")
-def own_site(
-    both: Path, tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
-) -> tuple[Path, str]:
-    """The site as the owner of the machine publishes it, and what the command said."""
-    folder = tmp_path_factory.mktemp("own site") / "html"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCH_HISTORY_MACHINE", OWN)
-        answer = publish(folder, "--results-dir", str(both / "results"))
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return folder, answer.stdout
-
-
-def test_publish_says_that_the_site_opens_on_this_machine(own_site):
-    html, said = own_site
-    assert f"It opens on the newest results, those of this machine, {OWN}, first." in said
-    index = json.loads((html / "data" / "index.json").read_text())
-    assert index["here"] == OWN
-    assert [lane["machine"] for lane in index["lanes"]] == [OWN, MACHINE, MACHINE]
-    assert json.loads((html / "asv" / "index.json").read_text())["params"]["machine"] == [OWN, MACHINE]

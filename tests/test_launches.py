@@ -215,10 +215,8 @@ def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_pat
 @pytest.mark.parametrize(
     ("said", "ours"),
     [
-        (BY_ASV, True),
-        (BY_SUITE, True),
-        (BY_SUITE.replace("measure.device.", "benchmarks.common.CaseFailed: "), True),
-        (BY_THE_CASE, False),
+        *((BY_ASV, True), (BY_SUITE, True)),
+        *((BY_SUITE.replace("measure.device.", "benchmarks.common.CaseFailed: "), True), (BY_THE_CASE, False)),
         (TRACEBACK, False),
     ],
     ids=["asv's file", "a file of the suite", "told by the process before", "a file of the case", "a wrong result"],
@@ -244,9 +242,7 @@ FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use C
 @pytest.mark.parametrize(
     ("failed", "device", "ours"),
     [
-        (FORKED, "recorder", True),
-        (FORKED, "cuda", False),
-        ("benchmark timed out (timeout 300s)", "cpu", True),
+        *((FORKED, "recorder", True), (FORKED, "cuda", False), ("benchmark timed out (timeout 300s)", "cpu", True)),
         ("RuntimeError: no kernel", "recorder", False),
     ],
 )
@@ -462,11 +458,8 @@ def some_launch(launch: str = "aa", **changed: Any) -> Launch:
         (Case(CASES[0], samples=(0.1, 1.2345678901234567e-10, 0.30000000000000004)),),
         (Case(CASES[0], value=0), Case(CASES[1], value=240_000_000), Case(CASES[2], value=0.5)),
         (Case(CASES[0], unavailable="needs torch ≥ 2.0 — „Größe“ \u2028 \x85 \t\r\n 盒 🙂"),),
-        (Case(CASES[0], failed='said "no" \\ {}\x00\x1c'),),
-        (Case(("'a, b'", "5", "'µ'"), value=1),),
-        (Case((), value=1),),
-        (Case(CASES[0], value=0, detectable=771),),
-        (),
+        *((Case(CASES[0], failed='said "no" \\ {}\x00\x1c'),), (Case(("'a, b'", "5", "'µ'"), value=1),)),
+        *((Case((), value=1),), (Case(CASES[0], value=0, detectable=771),), ()),
     ],
     ids=["samples", "values", "unicode", "control characters", "parameters", "no parameters", "detectable", "no cases"],
 )

@@ -74,12 +74,9 @@ H200 = "echo 'NVIDIA H200, 570.86.15'"
 @pytest.mark.parametrize(
     ("script", "device", "record"),
     [
-        ("", "", CPU_RECORD),
-        (H200, "", GPU_RECORD),
-        (H200, "cpu", CPU_RECORD),
+        *(("", "", CPU_RECORD), (H200, "", GPU_RECORD), (H200, "cpu", CPU_RECORD)),
         ("echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9", "", CPU_RECORD),
-        ("echo 'No devices were found'", "", CPU_RECORD),
-        ("exit 127", "", CPU_RECORD),
+        *(("echo 'No devices were found'", "", CPU_RECORD), ("exit 127", "", CPU_RECORD)),
     ],
 )
 def test_machine_is_named_after_what_measures_on_it(box, monkeypatch, script, device, record):

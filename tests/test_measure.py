@@ -430,11 +430,8 @@ def test_gpu_is_found_by_the_drivers_files(system, file):
 @pytest.mark.parametrize(
     ("on", "asked", "sizes"),
     [
-        ("cpu", "", ["small"]),
-        ("cuda", "", ["paper"]),
-        ("cpu", "paper", ["paper"]),
-        ("cuda", "small, paper", ["small", "paper"]),
-        ("cpu", " , ", ["small"]),
+        *(("cpu", "", ["small"]), ("cuda", "", ["paper"]), ("cpu", "paper", ["paper"])),
+        *(("cuda", "small, paper", ["small", "paper"]), ("cpu", " , ", ["small"])),
     ],
 )
 def test_sizes_are_the_devices_unless_asked_for(system, monkeypatch, on, asked, sizes):

@@ -53,12 +53,9 @@ def test_a_metric_of_another_version_is_a_bare_count():
 @pytest.mark.parametrize(
     ("olds", "news", "verdict"),
     [
-        ([100.0, 101.0], [102.0, 101.0], Verdict.SAME),
-        ([100.0, 101.0], [110.0, 111.0], Verdict.HUNGRIER),
-        ([110.0, 111.0], [100.0, 101.0], Verdict.LEANER),
-        ([100.0, 110.0], [104.0, 112.0], Verdict.CANT_TELL),
-        ([0.0, 0.0], [0.0, 0.0], Verdict.SAME),
-        ([0.0, 0.0], [10.0, 11.0], Verdict.HUNGRIER),
+        *(([100.0, 101.0], [102.0, 101.0], Verdict.SAME), ([100.0, 101.0], [110.0, 111.0], Verdict.HUNGRIER)),
+        *(([110.0, 111.0], [100.0, 101.0], Verdict.LEANER), ([100.0, 110.0], [104.0, 112.0], Verdict.CANT_TELL)),
+        *(([0.0, 0.0], [0.0, 0.0], Verdict.SAME), ([0.0, 0.0], [10.0, 11.0], Verdict.HUNGRIER)),
         ([100.0], [200.0, 200.0], Verdict.CANT_TELL),
     ],
 )

@@ -96,11 +96,8 @@ def test_own_expectation_comes_before_the_first_variant(tmp_path):
 @pytest.mark.parametrize(
     ("want", "got", "sentence"),
     [
-        ([1.0, 2.0], [1.0, 2.0001], None),
-        ([1.0, 2.0], [1.0, 2.001], "off by 0.001"),
-        ([1.0, 2.0], [1.0], "shape"),
-        ([1.0, float("nan")], [1.0, 2.0], "not a number"),
-        ([], [], None),
+        *(([1.0, 2.0], [1.0, 2.0001], None), ([1.0, 2.0], [1.0, 2.001], "off by 0.001")),
+        *(([1.0, 2.0], [1.0], "shape"), ([1.0, float("nan")], [1.0, 2.0], "not a number"), ([], [], None)),
     ],
 )
 def test_what_counts_as_rounding(tmp_path, want, got, sentence):
@@ -203,11 +200,8 @@ def sleep() -> str:
 @pytest.mark.parametrize(
     ("once", "answer"),
     [
-        (lambda: "", ""),
-        (lambda: "it failed", "it failed"),
-        (lambda: None, None),
-        (crash, "its process ended with status 9 and no answer"),
-        (sleep, ""),
+        *((lambda: "", ""), (lambda: "it failed", "it failed"), (lambda: None, None)),
+        *((crash, "its process ended with status 9 and no answer"), (sleep, "")),
     ],
 )
 def test_a_trial_ends_and_says_how(once, answer, monkeypatch):

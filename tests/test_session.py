@@ -26,11 +26,10 @@ from rich.console import Console
 from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
-from torch_history.cli.running import Asked
-from torch_history.measuring import choice, recording, reuse
+from torch_history.measuring import recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
-from torch_history.measuring.session import AGAIN_SHARE, Session, load_suite
+from torch_history.measuring.session import Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
 from torch_history.upgrading.room import Room
@@ -234,16 +233,6 @@ def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
 
 
-def test_with_a_limit_slow_variants_are_left_out_and_all_rounds_of_a_portion_come_before_the_next(
-    make, world, said, monkeypatch
-):
-    monkeypatch.setattr(choice, "SLOW", ("noisy",))
-    monkeypatch.setattr(choice, "AT_ONCE", 1)
-    make(within=600.0).measure(said)
-    assert [variant for _, variant in world.asked] == ["even"] * 4 + ["slower"] * 4 + ["absent"] * 2
-    assert "1 of 4 cases are skipped, because one call takes too long." in said.export_text()
-
-
 def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(make, world, said, monkeypatch):
     world.noise = 0.001
     session = make(within=60.0)
@@ -263,21 +252,6 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     again.measure(said)
     assert len(world.asked) == 2 * (4 + 3)
     assert make(within=30.0).finished
-
-
-@pytest.mark.parametrize(
-    ("device", "more", "seconds"),
-    [
-        ("cuda", {}, 540.0),
-        ("cuda", {"within": "4m"}, 240.0),
-        ("cuda", {"questions": ("selection",)}, None),
-        ("cuda", {"budget": "6m"}, None),
-        ("cpu", {}, None),
-        ("cpu", {"within": "90s"}, 90.0),
-    ],
-)
-def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(device, more, seconds):
-    assert Asked(**more).seconds_within(device) == seconds
 
 
 def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
@@ -321,16 +295,6 @@ def test_installing_counts_into_the_budget(make, world, said, monkeypatch):
     assert world.asked == []
 
 
-@pytest.mark.usefixtures("one_after_another")
-@pytest.mark.usefixtures("_a_second_each")
-def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make, world, said):
-    world.disturbed_laps, world.noise = set(range(100)), 0.001
-    make(launches=3, budget=60.0).measure(said)
-    once = 8 + 6 + 6
-    assert len(world.asked) == once + 8 + 6, "of three rounds the first two were measured again"
-    assert 8 + 6 > AGAIN_SHARE * 60 > 8
-
-
 def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):
     def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
         answer = run_benchmark(benchmark, spawner, selected_idx, **more)
@@ -350,26 +314,6 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
     asked = len(world.asked)
     make(launches=1).measure(said)
     assert world.asked[asked:] == [(NEW, "even")]
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_a_spent_budget_begins_no_further_round(make, world, said):
-    world.noise = 0.001
-    session = make(launches=5, budget=15.0)
-    session.measure(said)
-    assert {launch.round for launch in session.launches()} == {1, 2}
-    assert "The budget allows no further round after 2 of 5." in said.export_text()
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(make, world, said):
-    make(launches=3, budget=15.0).measure(said)
-    assert make(launches=3, budget=15.0).spent
-    world.stop_after = len(world.asked) + 1
-    with pytest.raises(KeyboardInterrupt):
-        make(launches=3, budget=3600.0).measure(said)
-    session = make(launches=3, budget=3600.0)
-    assert (session.resumed, session.spent) == (True, False)
 
 
 @pytest.mark.usefixtures("_a_second_each")

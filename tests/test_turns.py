@@ -20,7 +20,7 @@ from torch_history.analysis.turned import CLUSTERED, PROCESS
 from torch_history.analysis.verdicts import compare
 from torch_history.measuring import conditions, turns
 from torch_history.measuring.conditions import Quiet
-from torch_history.measuring.turns import LEAST_TURNS, MOST_TURNS, Turns, ask_in_turns
+from torch_history.measuring.turns import LEAST_TURNS, Turns, ask_in_turns
 from torch_history.store.launches import Case, Launch
 
 BENCHMARK: dict[str, Any] = {"name": "batching.Batching.track_time"}
@@ -174,37 +174,6 @@ def test_a_core_is_quiet_when_loops_take_as_long_as_quick_ones(monkeypatch):
         quiet.wait(10.0)
     quiet.wait(10.0)
     assert next(loops, None) is None, "it waited while a neighbour was there, and no longer"
-
-
-def test_where_a_core_is_shared_the_next_processor_is_tried(monkeypatch):
-    loops = iter([1.0] * 40 + [1.6] * 8 + [1.0] * 2)
-    tried: list[set[int]] = []
-    monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
-    monkeypatch.setattr(os, "sched_setaffinity", lambda process, processors: tried.append(processors))
-    quiet = Quiet({3, 5})
-    for _ in range(10):
-        quiet.wait(10.0)
-    assert not tried
-    quiet.wait(10.0)
-    assert tried == [{3}, {5}, {3}]
-
-
-def test_turns_end_where_other_processes_would_tell_more_and_not_before(monkeypatch):
-    """With a process's own scatter and that of turns known, the cheapest number of turns by search and by formula."""
-    monkeypatch.setattr(turns, "LEAST_SECONDS", 0.1)
-    chance = np.random.default_rng(2)
-    overhead, seconds, scatter = 0.5, 0.005, 0.05
-    for count in range(LEAST_TURNS, MOST_TURNS):
-        taken = [list(np.exp(chance.normal(0, scatter / math.sqrt(2), count))) for _ in range(2)]
-        if turns._is_enough(taken, overhead, count * seconds):
-            break
-
-    def price(count: int) -> float:
-        """Seconds until the variance of a difference is 1."""
-        return (overhead + count * seconds) * (2 * PROCESS**2 + CLUSTERED * scatter**2 / count)
-
-    best = min(range(LEAST_TURNS, MOST_TURNS), key=price)
-    assert price(count) <= 1.1 * price(best)
 
 
 def launches(of: dict[str, list[list[float]]]) -> list[Launch]:

@@ -8,7 +8,6 @@ import itertools
 import json
 import math
 import random
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
 from torch_history.upgrading.installed import installed_version
-from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
+from torch_history.upgrading.room import GIGABYTE, Room
 from torch_history.upgrading.sessions import NotInstalled, Spent
 from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text
@@ -256,15 +255,6 @@ def test_release_that_cannot_be_installed_is_passed_over_and_named():
     assert "v2.8.0 was passed over: v2.8.0 is in a locked room." in words
 
 
-def test_two_releases_in_a_row_that_cannot_be_installed_end_it():
-    laboratory: Any = Laboratory({"f": {9: 1.1}})
-    laboratory.refused = set(TAGS[1:-1])
-    upgrade = Upgrade(TAGS, laboratory)
-    with pytest.raises(UserError, match="2 releases in a row could not be installed"):
-        upgrade.run()
-    assert "mine time, f: SLOWER" in text(said(upgrade))
-
-
 def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered():
     laboratory: Any = Laboratory({"f": {9: 1.1}})
     _, found = asked(laboratory, most=4)
@@ -284,22 +274,6 @@ def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.9.0"]}
     assert laboratory.sessions == len(laboratory.stored)
-
-
-def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_is_refused(played, tmp_path):
-    measure = played.measure
-
-    def small(tags: tuple[str, ...], cases: Collection[Any], share: float = 1.0) -> None:
-        if len(tags) > 2:
-            raise NoRoom("They take about 16 GB together.")
-        measure(tags, cases, share)
-
-    played.measure = small
-    found = command(tmp_path)
-    assert found.exit_code == 1
-    assert "mine time, f: SLOWER 1." in found.stdout
-    assert "This is not finished." in found.stdout
-    assert "They take about 16 GB together." in found.stderr
 
 
 def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:
@@ -395,37 +369,6 @@ def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played, tm
     assert "Release 3" not in found.stdout
 
 
-def explaining(monkeypatch: pytest.MonkeyPatch, laboratory: Any) -> list[tuple[str, str]]:
-    """Has the command's explanations played; the pairs that were explained."""
-    pairs: list[tuple[str, str]] = []
-
-    def explain(told: Sequence[tuple[str, str, Any]], *asked: Any) -> int:
-        assert asked[2].is_absolute()
-        for old, new, series in told:
-            asked[-1]((old, new))
-            pairs.append((old, new))
-            laboratory.explain(series.parameters[0].strip("'"), TAGS.index(new))
-        return 0
-
-    laboratory.out.print = lambda *words, **_: print(*words, file=sys.stderr)
-    laboratory.install = lambda tags: laboratory.installed.update(tags)
-    monkeypatch.setattr(upgrading, "explain_told", explain)
-    return pairs
-
-
-def test_explain_tells_the_cause_in_the_one_answer(played, tmp_path, monkeypatch):
-    pairs = explaining(monkeypatch, played)
-    found = command(tmp_path, "--explain")
-    assert found.exit_code == 0, found.output
-    assert pairs == [(TAGS[8], TAGS[9])]
-    assert "To explain: 1 change, which takes about 4 minutes." in found.stderr
-    assert found.stdout.count("mine time, f: SLOWER") == 1
-    (told,) = (line for line in found.stdout.splitlines() if f"at {TAGS[9]} (after {TAGS[8]})" in line)
-    assert "because aten::add holds 95 % of the difference" in told
-    assert "To find the cause" not in found.stdout
-    assert "Nothing that can be explained is left." in command(tmp_path, "--explain").stderr
-
-
 @pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])
 def test_fail_on_gives_exit_code_3(played, tmp_path, limit, code):
     found = command(tmp_path, "--fail-on", limit)
@@ -495,11 +438,3 @@ def test_installed_release_is_that_of_the_active_environment_without_its_build(t
     path = {"PATH": f"{other / 'bin'}:/usr/bin:/bin"}
     assert installed_version({"VIRTUAL_ENV": str(active), **path}) == "2.3.1"
     assert installed_version(path) == "2.0.1"
-
-
-def test_environment_without_torch_is_refused_with_its_last_words(tmp_path):
-    active = interpreter(tmp_path / "active", "echo 'ModuleNotFoundError: No module named torch' >&2; exit 1")
-    with pytest.raises(UserError, match=r"asked .*active/bin/python for its torch, and ModuleNotFoundError"):
-        installed_version({"VIRTUAL_ENV": str(active)})
-    with pytest.raises(UserError, match="found no `python` on PATH"):
-        installed_version({"PATH": str(tmp_path)})

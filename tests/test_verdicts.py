@@ -138,12 +138,9 @@ def test_verdict_on_a_time_is_the_planted_one(ratio, noise, verdict):
 @pytest.mark.parametrize(
     ("metric", "ratio", "verdict"),
     [
-        ("time", 1.15, Verdict.SLOWER),
-        ("worst_call", 1.15, Verdict.SAME),
-        ("worst_over_median", 1.15, Verdict.SAME),
-        ("first_call", 1.22, Verdict.CANT_TELL),
-        ("median_call", 1.6, Verdict.SLOWER),
-        ("second_call", 0.6, Verdict.FASTER),
+        *(("time", 1.15, Verdict.SLOWER), ("worst_call", 1.15, Verdict.SAME)),
+        *(("worst_over_median", 1.15, Verdict.SAME), ("first_call", 1.22, Verdict.CANT_TELL)),
+        *(("median_call", 1.6, Verdict.SLOWER), ("second_call", 0.6, Verdict.FASTER)),
     ],
 )
 def test_calls_that_are_made_once_have_a_wider_margin(metric, ratio, verdict):
@@ -407,13 +404,9 @@ def test_disturbed_launch_that_was_not_repeated_counts_and_is_counted():
 @pytest.mark.parametrize(
     ("benchmark", "old", "new", "verdict"),
     [
-        (BYTES, 240_000_000, 240_000_001, Verdict.HUNGRIER),
-        (BYTES, 240_000_000, 239_999_999, Verdict.LEANER),
-        (BYTES, 240_000_000, 240_000_000, Verdict.SAME),
-        (COUNT, 53, 54, Verdict.MORE),
-        (COUNT, 53, 52, Verdict.FEWER),
-        (COUNT, 53, 53, Verdict.SAME),
-        (COUNT, 0, 1, Verdict.MORE),
+        *((BYTES, 240_000_000, 240_000_001, Verdict.HUNGRIER), (BYTES, 240_000_000, 239_999_999, Verdict.LEANER)),
+        *((BYTES, 240_000_000, 240_000_000, Verdict.SAME), (COUNT, 53, 54, Verdict.MORE)),
+        *((COUNT, 53, 52, Verdict.FEWER), (COUNT, 53, 53, Verdict.SAME), (COUNT, 0, 1, Verdict.MORE)),
         (COUNT, 0, 0, Verdict.SAME),
     ],
 )
@@ -438,9 +431,7 @@ STALLS = "warm_up.WarmUp.track_stalls"
 @pytest.mark.parametrize(
     ("old", "new", "verdict"),
     [
-        ([1], [9], Verdict.CANT_TELL),
-        ([1, 1], [9, 9], Verdict.MORE),
-        ([1, 1], [1, 1], Verdict.SAME),
+        *(([1], [9], Verdict.CANT_TELL), ([1, 1], [9, 9], Verdict.MORE), ([1, 1], [1, 1], Verdict.SAME)),
         ([1, 2], [9, 9], Verdict.CANT_TELL),
     ],
 )
