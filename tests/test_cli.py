@@ -1,8 +1,6 @@
 """Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
 
 import contextlib
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +13,6 @@ from tools import document
 from tools.pages import coverage
 from torch_history.cli import main, output
 from torch_history.measuring import plan
-from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 from torch_history.system.errors import UserError
@@ -39,21 +36,6 @@ def command(*arguments: str) -> Result:
 def stored_environment(results: Path, release: str, **facts: object) -> None:
     path = results / "a-machine" / f"{release}-release-py3.11.environments"
     append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
-
-
-def test_python_that_cannot_be_had_is_a_sentence(monkeypatch, tmp_path):
-    """asv's exception for it is none that `except Exception` catches."""
-
-    def refuse(*_: object) -> str:
-        raise subprocess.CalledProcessError(1, ["uv"])
-
-    monkeypatch.setattr(environments, "run_uv", refuse)
-    monkeypatch.setattr(environments, "is_ready", lambda *_: False)  # whatever other tests have installed here
-    (tmp_path / "mine.py").write_text("functions = {'f': abs}\ndef inputs(): return 1\n")
-    answer = command("upgrade", str(tmp_path / "mine.py"), "--from", "1.8.1", "--to", "1.9.1", "--lane", "3.9")
-    assert answer.exit_code == 1
-    assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
-    assert "Traceback" not in answer.output
 
 
 def test_environments_of_two_releases_are_compared(results):
@@ -120,25 +102,6 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch):
     assert len(removed) == 1
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_in_the_background_ends_in_order_when_asked_to(asked):
-    code = "import time, click; from torch_history import cli\n"
-    code += "@cli.main.command()\ndef wait():\n    print('ready', flush=True)\n    time.sleep(60)\n"
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{code}cli.main(['wait'])"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(asked)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 128 + asked
-    assert "The same command continues from here" in said
-
-
 def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Launch:
     facts = {"torch": release}
     return Launch("s", 1, release, release, "release-py3.11", benchmark, "1", "2026-01-01", 1.0, facts, cases)
@@ -196,16 +159,6 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     largest = command("regressions", "--question", "intersection", "--largest", "--limit", "1").output.splitlines()
     assert largest[0].startswith("v2.1.0: intersection time, scripted small: SLOWER 7")
     assert largest[-1].endswith(" are not shown. --limit 0 shows all.")
-
-
-def test_a_lane_is_named_by_its_python_version_or_as_results_name_it():
-    chosen = {
-        asked: main.commands["compare"].make_context("compare", ["a", "b", "--lane", asked]).params["environment"]
-        for asked in ("3.9", "release-py3.9", "installed-py3.12")
-    }
-    assert list(chosen.values()) == ["release-py3.9", "release-py3.9", "installed-py3.12"]
-    default = main.commands["compare"].make_context("compare", ["a", "b"]).params["environment"]
-    assert default == "release-py3.11"
 
 
 @pytest.mark.parametrize(

@@ -173,14 +173,6 @@ def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(results, 
     assert sentence in answer.stderr.replace("\n", " ")
 
 
-def test_releases_with_nothing_in_common_are_refused(results):
-    store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
-    store(results, launch(NEW, "selection.Selection.track_time", Case(("'a'",), value=1.0)))
-    answer = command("2.0.1", "2.1.2")
-    assert answer.exit_code == 1
-    assert "nothing in common. v2.0.1 has batching, and v2.1.2 has selection" in answer.stderr
-
-
 @pytest.mark.parametrize(
     ("limits", "code", "failed"),
     [

@@ -1,13 +1,12 @@
 """Do rounds go on for what cannot be told, for nothing else, and is what that takes foretold?"""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import verdicts_of
-from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, Effort, More, effort, forecast
+from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 QUESTION = "selection.Selection"
@@ -77,28 +76,6 @@ def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast():
     quiet = {f"quiet {i}": 1.0 for i in range(4)}
     seen = launches({"a": quiet, "b": {**quiet, "quiet 0": 1.035}}, dict.fromkeys(quiet, 0.001), rounds=5)
     assert forecast(history(seen), [("a", "b")]) == {}
-
-
-def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first():
-    def needs(rounds: float, undecided: int = 1) -> More:
-        return More(("a", "b"), rounds, undecided)
-
-    quick, slow, worth = ((QUESTION, (name,)) for name in ("quick", "slow", "worth"))
-    cases: dict[Any, More] = {slow: needs(9), quick: needs(2), worth: needs(6, 5)}
-    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0}, starting=0.0)
-    assert found.seconds == 136
-    assert list(found.within(63.9)) == [worth]
-    assert list(found.within(64)) == [worth, quick]
-    assert list(found.within(136)) == [worth, quick, slow]
-    assert list(found.within(47)) == [quick], "what can be decided"
-    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0}, starting=6.0)
-    assert found.seconds == 136 + 9 * 6
-    assert list(found.within(15)) == [worth], "a round of one, and its interpreters"
-    assert found.within(6 + 7.9) == {}
-    short = Effort(cases, 9, 7, 0, {QUESTION: 1.0}, starting=6.0)
-    assert list(short.within(12 + 6 * 6)) == [worth, quick, slow], (
-        "a round of two takes less than to start its interpreters"
-    )
 
 
 STARTING, SECONDS = 8.0, 2.0

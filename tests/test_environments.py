@@ -179,17 +179,6 @@ def test_lock_without_a_digest_is_refused(lane, conf):
     assert f"has no sha256 of sympy==1.13.1, which v2.0.1 needs on Python {LANE}" in refusal(lane, conf)
 
 
-def test_switching_back_asks_uv_for_nothing(lane, conf, uv):
-    first = install(lane, conf, "v2.0.1")
-    second = install(lane, conf, "v2.1.0")
-    calls = len(uv.calls)
-    for _ in range(3):
-        assert install(lane, conf, "v2.0.1") == first
-        assert install(lane, conf, "v2.1.0") == second
-    assert len(uv.calls) == calls
-    assert len(uv.asked("venv")) == 2
-
-
 def test_environment_is_rebuilt_when_its_requirements_change(lane, conf, uv, monkeypatch):
     folder = install(lane, conf, "v2.0.1")
     (folder / "of the old one").touch()
@@ -230,16 +219,6 @@ def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
     with pytest.raises(InstallationError) as refused:
         install(lane, conf, tag)
     return str(refused.value)
-
-
-def test_two_that_build_the_same_folder_build_it_once(conf, uv):
-    uv.seconds = 0.3
-    lanes = [ReleaseEnvironment(conf, LANE, {}, {}) for _ in range(2)]
-    with ThreadPoolExecutor(2) as pool:
-        folders = list(pool.map(lambda lane: install(lane, conf, "v2.0.1"), lanes))
-    assert folders[0] == folders[1]
-    assert len(uv.asked("venv")) == len(uv.asked("pip", "install")) == 1
-    assert [lane.installed_commit_hash for lane in lanes] == ["v2.0.1", "v2.0.1"]
 
 
 def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(lane, conf, uv):

@@ -104,11 +104,6 @@ def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_pat
     assert any("there is no release v9.9.9 on the axis" in problem for problem in problems(tmp_path))
 
 
-def test_committed_evidence_is_whole():
-    for folder in (ROOT / "results").glob(f"*/{causes.FOLDER}"):
-        assert [causes.parse(path) for path in folder.iterdir()]
-
-
 def machine(tmp_path: Path, name: str, device: str = "cpu") -> None:
     write_machine(tmp_path / "results" / name, cpu=f"AMD EPYC ({name})", device=device)
 

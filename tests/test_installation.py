@@ -241,25 +241,6 @@ def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
     assert warned == []
 
 
-def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_changed(conf, shared, monkeypatch):
-    read: list[str] = []
-    sha256 = intact._sha256
-
-    def reading(path: Path) -> str:
-        read.append(path.name)
-        return sha256(path)
-
-    monkeypatch.setattr(intact, "_sha256", reading)
-    folder = at_work(conf, "v2.0.1")
-    assert {"torch.py", "helper.py"} == set(read)  # what the cache handed out is looked at at once
-    read.clear()
-    at_work(conf, "v2.0.1")
-    assert read == []
-    os.utime(folder / "torch.py")
-    at_work(conf, "v2.0.1")
-    assert read == ["torch.py"]
-
-
 @pytest.mark.parametrize("change", ["removed", "record", "record gone"])
 def test_what_is_missing_and_an_edited_record_are_damage_too(conf, shared, warned, change):
     folder = at_work(conf, "v2.0.1")

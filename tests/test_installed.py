@@ -101,13 +101,6 @@ def test_it_says_its_version_and_what_wheels_bring(elsewhere):
     assert "download, with all packages" in told.stdout
 
 
-def test_it_has_no_results_of_the_suite_and_none_of_own_files(elsewhere):
-    refused = said(elsewhere, "compare", "2.14.1", "2.15.0")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "contains no launches" in refused.stderr
-    assert "Nothing is in" in said(elsewhere, "compare").stdout
-
-
 def test_what_it_writes_lies_in_the_users_cache(elsewhere, tmp_path):
     said(elsewhere, "facts", "2.14.1", "2.15.0")
     assert list(elsewhere[1].iterdir()) == []

@@ -4,13 +4,10 @@ The answers of asv are made here by hand, in the shape and the words in which as
 """
 
 import datetime
-import fcntl
 import itertools
 import json
 import math
 import statistics
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -357,18 +354,6 @@ def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path):
         assert "import failed" in case.failed
 
 
-def test_benchmark_without_parameters_is_kept_too(tmp_path):
-    plain = {**BYTES, "name": "plain.track_it", "params": []}
-    given = BenchmarkResult(result=[7], samples=[None], number=[None], errcode=0, stderr=FACTS, profile=None)
-    SAID[0] = Told(*facts_and_output(FACTS), 0, 7)
-    recorded = results()
-    add(recorded, plain, given)
-    recorded.save(str(tmp_path))
-    (launch,) = stored(tmp_path)
-    assert [case.number for case in launch.cases] == [7]
-    assert launch.facts["torch"] == "2.0.1+cu117"
-
-
 NOT_ASKED = 'torch-history: {"not_asked": "size paper was not asked for: set TORCH_HISTORY_SIZES=paper"}'
 
 
@@ -484,23 +469,6 @@ def test_foreign_line_is_left_out_and_named(tmp_path, warned, garbage):
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb"]
     assert len(warned) == 1
     assert f"{path}, line 2 is skipped: " in warned[0]
-
-
-def test_append_waits_until_another_has_finished_its_line(tmp_path):
-    path = file_of(tmp_path)
-    append_launches(path, [some_launch("aa")])
-    half = some_launch("bb").to_json()
-    with ThreadPoolExecutor(1) as pool, path.open("a") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        other.write(half[:50])
-        other.flush()
-        waiting = pool.submit(append_launches, path, [some_launch("cc")])
-        time.sleep(0.2)
-        other.write(half[50:] + "\n")
-        other.flush()
-        fcntl.flock(other, fcntl.LOCK_UN)
-        waiting.result(20)
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb", "cc"]
 
 
 def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch):

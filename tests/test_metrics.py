@@ -44,12 +44,6 @@ def test_every_row_is_consistent():
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
 
 
-def test_a_metric_of_another_version_is_a_bare_count():
-    series = Series("release-py3.11", "question.Class.track_unheard_of", ())
-    assert (series.metric, series.unit, series.varies, series.is_counted) == ("unheard_of", "", False, True)
-    assert series.direction(rose=True) is Verdict.MORE
-
-
 @pytest.mark.parametrize(
     ("olds", "news", "verdict"),
     [

@@ -67,14 +67,6 @@ def test_why_a_case_was_skipped_is_told_again(own):
     assert words.count("g: NO NUMBER: needs torch >= 3.0") == 1
 
 
-def test_a_case_that_lacks_one_metric_did_run(own):
-    for tag in (OLD, NEW):
-        store(own, tag, f=RAN, g=RAN)
-        store(own, tag, "operators", f={"value": 3}, g=LACKS)
-    assert "did not run" not in told()
-    assert "NO NUMBER" not in told("--workload", str(own.path), OLD, NEW)
-
-
 def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own):
     store(own, OLD, f=RAN)
     skipped.remember(own.folder, LANE, NEW, "torchvision\ncannot be had.")

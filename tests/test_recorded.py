@@ -80,24 +80,18 @@ def test_damaged_details_are_refused_by_name(tmp_path):
     assert check.CHECKS[path.suffix] is read_details
 
 
-def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path):
-    for name, device in (("a", "cpu"), ("recorded", "recorder")):
-        write_machine(tmp_path / name, device=device)
-        (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
-    assert choose_machine(tmp_path, None, "elsewhere") == "a"
-    assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
-
-
 def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path):
-    def measures(name: str, lines: int, *tags: str) -> None:
-        write_machine(tmp_path / name)
+    def measures(name: str, lines: int, *tags: str, device: str = "cpu") -> None:
+        write_machine(tmp_path / name, device=device)
         for tag in tags:
             (tmp_path / name / f"{tag}-release-py3.11.jsonl").write_text("{}\n" * lines)
 
     measures("a", 1, "v2.0.1", "v2.1.0")
     measures("b", 3, "v2.0.1", "v2.1.0")
     measures("c", 9, "v2.1.0")
-    assert choose_machine(tmp_path, None, "elsewhere") == "b"
+    measures("recorded", 9, "v2.0.1", "v2.1.0", "v2.2.0", device="recorder")
+    assert choose_machine(tmp_path, None, "elsewhere") == "b", "nothing ran on the recorder"
+    assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
     measures("a", 3, "v2.0.1", "v2.1.0")
     with pytest.raises(CannotCompare, match="Name one with --machine: a, b, c"):
         choose_machine(tmp_path, None, "elsewhere")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from torch_history.analysis import replication as replication_module
 from torch_history.analysis.code import same_code
 from torch_history.analysis.compare import as_json, find, summary
 from torch_history.analysis.replication import Measured, OtherPlaces, Place, Standing, replication
@@ -66,18 +65,6 @@ def test_machines_that_disagree_are_both_told_though_their_processors_have_one_n
 @pytest.mark.parametrize("cpu", ["two\nlines", "\x1b[31mred", ["a list"], "x" * 10_000, "", None])
 def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu):
     assert processor_of({"machine": "there", "cpu": cpu}) == ""
-
-
-def test_another_machine_that_cannot_be_read_ends_nothing(results, monkeypatch):
-    machine(results, "here", {"cpu": "Ours"}, {})
-    machine(results, "there", {"cpu": "Theirs"}, {"both": 1.6})
-
-    def raising(*_: object) -> list[Change]:
-        raise TypeError("a number where a text belongs")
-
-    monkeypatch.setattr(replication_module, "compare_history", raising)
-    found = find(results, "here", HERE, OLD, NEW)
-    assert {of.machines.standing for of in found.elsewhere.values()} == {Standing.NOT_TESTABLE}
 
 
 def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:

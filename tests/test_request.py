@@ -19,10 +19,6 @@ def test_variables_leave_nothing_to_be_inherited():
     assert Request.of({**FULL.variables(), **Request().variables()}) == Request()
 
 
-def test_sizes_may_stand_apart_and_empty_ones_are_none():
-    assert Request.of({PREFIX + "SIZES": " small, ,paper,"}).sizes == ("small", "paper")
-
-
 @pytest.mark.parametrize("threads", ["0", "many", "-1", "1.5"])
 def test_threads_are_a_number(threads, monkeypatch):
     with pytest.raises(ValueError, match=f"THREADS is '{threads}', and threads are a whole number"):

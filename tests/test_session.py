@@ -287,14 +287,6 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said)
     assert (again.resumed, again.spent, again.finished) == (True, False, False), "not all was measured once"
 
 
-@pytest.mark.usefixtures("_a_second_each")
-def test_installing_counts_into_the_budget(make, world, said, monkeypatch):
-    now = SimpleNamespace(monotonic=lambda: float(len(world.asked)) + 10 * (world.selected != ""))
-    monkeypatch.setattr("torch_history.measuring.session.time", now)
-    make(launches=3, budget=10.0).measure(said)
-    assert world.asked == []
-
-
 def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):
     def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
         answer = run_benchmark(benchmark, spawner, selected_idx, **more)
@@ -358,15 +350,6 @@ def test_what_a_single_thread_measures_stays_on_one_processor(make, world, said)
     assert {len(of) for of in world.imported_on} == {1}, "torch.compile and OpenMP ask at import how many there are"
     assert frozenset.union(*world.imported_on) == before
     assert os.sched_getaffinity(0) == before
-
-
-def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(make, monkeypatch):
-    told: list[int] = []
-    monkeypatch.setattr("torch_history.measuring.session.Watch", lambda gpu, threads: told.append(threads))
-    monkeypatch.setattr("os.cpu_count", lambda: 64)
-    make()
-    make(shares=True)
-    assert told == [1, 64]
 
 
 @pytest.mark.usefixtures("one_after_another")
@@ -627,18 +610,6 @@ def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgr
         upgrade(1.0, goes_on=True).measure((OLD, NEW), ())
 
 
-@pytest.mark.usefixtures("_a_second_each")
-def test_installing_takes_nothing_of_the_budget_of_an_upgrade(upgrade, world, monkeypatch):
-    installed: list[str] = []
-    clock = SimpleNamespace(monotonic=lambda: len(world.asked) + 500.0 * len(installed))
-    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
-        monkeypatch.setattr(f"torch_history.{module}.time", clock)
-    laboratory = upgrade(3600.0)
-    monkeypatch.setattr(type(laboratory), "install", lambda self, tags: installed.extend(tags))
-    laboratory.measure((OLD, NEW), ())
-    assert (installed, laboratory.measured) == ([OLD, NEW], len(world.asked))
-
-
 def test_upgrade_measures_both_sizes_and_installs_each_release_once(upgrade, world):
     laboratory = upgrade(3600.0)
     laboratory.measure((OLD, NEW), ())
@@ -646,17 +617,6 @@ def test_upgrade_measures_both_sizes_and_installs_each_release_once(upgrade, wor
     assert sizes == {"'small'", "'paper'"}
     assert laboratory.installed == [OLD, NEW]
     assert laboratory.effort((OLD, NEW), ()).undecided == 0
-
-
-def test_upgrade_measures_again_where_asked_to(upgrade, world):
-    upgrade(3600.0).measure((OLD, NEW), ())
-    (before,) = {launch.session for launch in upgrade(0).launches((OLD, NEW), ())}
-    laboratory = upgrade(3600.0, again=True)
-    for _ in range(2):
-        laboratory.measure((OLD, NEW), ())
-    launches = upgrade(0).launches((OLD, NEW), ())
-    assert len({launch.session for launch in launches}) == 1
-    assert {launch.session for launch in launches}.isdisjoint({before})
 
 
 def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade, world):

@@ -22,7 +22,6 @@ from torch_history.analysis.steps import (
     Kind,
     Step,
     chains,
-    largest,
     of_history,
     unconnected,
 )
@@ -318,17 +317,6 @@ def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that():
     step = next(step for step in found if step.kind is Kind.STEP)
     assert (step.before, step.after, step.verdict) == (100.5e6, 140.5e6, Verdict.HUNGRIER)
     assert told(launches[::2]) == []  # one launch each
-
-
-def test_largest_are_one_of_each_question_quantity_and_release():
-    def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
-        return Step(Series(LANE, benchmark, ("'f'",)), Kind.STEP, "v2.0.1", new, new, 1.0, 2.0, ratio, None, None)
-
-    halved, call = step("warm_up.W.track_time", 0.5), step("warm_up.W.track_first_call", 1.5)
-    doubled = step("b.B.track_time", 2.5)
-    later, counts = step("warm_up.W.track_time", 1.2, "v2.5.1"), step("b.B.track_operators", 9.0)
-    appeared, gone = step("b.B.track_allocations", None), step("b.B.track_stalls", 0.0)
-    assert largest([call, halved, gone, later, doubled, appeared, counts]) == [counts, doubled, halved, later]
 
 
 def test_other_environments_and_releases_off_the_axis_are_left_out_and_series_are_listed_newest_first():

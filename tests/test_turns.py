@@ -18,7 +18,7 @@ from torch_history.analysis.levels import USUAL, weight
 from torch_history.analysis.series import Verdict, history, observations
 from torch_history.analysis.turned import CLUSTERED, PROCESS
 from torch_history.analysis.verdicts import compare
-from torch_history.measuring import conditions, turns
+from torch_history.measuring import turns
 from torch_history.measuring.conditions import Quiet
 from torch_history.measuring.turns import LEAST_TURNS, Turns, ask_in_turns
 from torch_history.store.launches import Case, Launch
@@ -108,13 +108,6 @@ def test_each_metric_takes_turns_of_its_own(happened):
     assert old.told == new.told == 2 * ([TAKE] * LEAST_TURNS + [END])
 
 
-def test_what_scatters_takes_more_turns():
-    chance = np.random.default_rng(1)
-    still, wild = Release("still", steady(1.0)), Release("wild", lambda turn: math.exp(chance.normal(0, 0.5)))
-    ask(still, wild)
-    assert len(wild.told) == len(still.told) > 2 * LEAST_TURNS
-
-
 def test_a_process_that_takes_no_turns_is_measured_before_the_next_begins(happened):
     ask(Release("old", steady(1.0), metrics=0), Release("new", steady(1.0), metrics=0))
     assert happened == ["old ended", "new ended"]
@@ -164,16 +157,6 @@ def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch
     quiet = Still()
     ask(Release("old", steady(1.0)), Release("new", steady(1.0)), quiet=quiet)
     assert quiet.waits == 1, "nothing is known of the first"
-
-
-def test_a_core_is_quiet_when_loops_take_as_long_as_quick_ones(monkeypatch):
-    loops = iter([1.0] * 40 + [1.6] * 10 + [1.05] * 2)
-    monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
-    quiet = Quiet()
-    for _ in range(10):
-        quiet.wait(10.0)
-    quiet.wait(10.0)
-    assert next(loops, None) is None, "it waited while a neighbour was there, and no longer"
 
 
 def launches(of: dict[str, list[list[float]]]) -> list[Launch]:

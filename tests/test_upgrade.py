@@ -359,16 +359,6 @@ def command(tmp_path: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["upgrade", name, "--from", "2.0.1", "--to", "2.15.0", *arguments])
 
 
-def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played, tmp_path):
-    found = command(tmp_path)
-    assert found.exit_code == 0, found.output
-    assert f"From v2.0.1 to v2.15.0 there are {len(TAGS)} releases for Python 3.11." in found.stderr
-    assert "Both ends are measured first: 2 to install, about " in found.stderr
-    assert "Release 3 of at most 7: " in found.stderr
-    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in found.stdout
-    assert "Release 3" not in found.stdout
-
-
 @pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])
 def test_fail_on_gives_exit_code_3(played, tmp_path, limit, code):
     found = command(tmp_path, "--fail-on", limit)
