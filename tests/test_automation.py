@@ -26,20 +26,6 @@ fi
 """
 
 
-def test_every_command_of_the_workflows_exists():
-    """`make` targets, scripts, and commands of the tool with their options, as the workflows write them."""
-    text = "\n".join(path.read_text() for path in WORKFLOWS)
-    scripts = set(re.findall(r"(?:bash |run: )(\.ci/[\w-]+)", text))
-    assert scripts == {".ci/run", ".ci/commit", ".ci/report-regressions"}
-    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
-    commands = re.findall(r"\.venv/bin/torch-history ([a-z]+)((?: --[a-z]+)?)", text)
-    assert {name for name, _ in commands} == {"run", "prune", "publish", "check"}
-    for name, option in commands:
-        answer = ran(Path(sys.executable).with_name("torch-history"), name, "--help")
-        assert option.strip() in answer.stdout
-    assert "\n.venv/ready:" in (ROOT / "Makefile").read_text()
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_pinned_and_keep_no_credentials(path):
     text = path.read_text()

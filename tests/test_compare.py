@@ -154,14 +154,8 @@ def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results)
         (["2.0.1", "2.5.1"], "There is no result of v2.5.1 in release-py3.11 on here. Known: v2.0.1, v2.1.2."),
         (["2.0.1", "2.0.1"], "v2.0.1 was named twice. Name two releases."),
         (["2.0.1", "2.99"], "'2.99' is no PyTorch release on the axis."),
-        (
-            ["2.0.1", "2.1.2", "--machine", "there"],
-            "There are no results of a machine 'there'. There are results of here.",
-        ),
-        (
-            ["2.0.1", "2.1.2", "--question", "gather"],
-            "There is no question gather in v2.0.1 and v2.1.2. Known: selection.",
-        ),
+        (["2.0.1", "2.1.2", "--machine", "there"], "no results of a machine 'there'. There are results of here."),
+        (["2.0.1", "2.1.2", "--question", "gather"], "no question gather in v2.0.1 and v2.1.2. Known: selection."),
         (["2.0.1", "2.1.2", "--metric", "joy"], "There is no metric joy in v2.0.1 and v2.1.2. Known: operators,"),
         (["2.0.1", "2.1.2", "--environment", "e"], "There is no environment e on here. Known: release-py3.11."),
     ],

@@ -161,12 +161,6 @@ def unknown(found: WatchedGpu, said: list[str]) -> str:
     return why
 
 
-def test_a_refusal_is_said_in_the_tools_words(box, watched, said):
-    box.plays("echo 'Unable to determine the device handle: Unknown Error'; exit 15")
-    why = unknown(watched(), said)
-    assert why == "nvidia-smi ended with 15 and said: Unable to determine the device handle: Unknown Error"
-
-
 def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(box, watched, said, monkeypatch):
     monkeypatch.setattr(gpu, "PATIENCE", 0.3)
     box.plays("sleep 1000", "sleep 2")

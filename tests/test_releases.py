@@ -228,33 +228,6 @@ variants = {
 """
 
 
-def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(command, suite, tmp_path):
-    mine = tmp_path / "my_question.py"
-    mine.write_text(OWN, encoding="utf-8")
-    arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--rounds", "2")
-    said = command("torch-history", *arguments).stdout
-    assert "my question peak memory, doubled: SAME at 4,000 B.\n" in said
-    assert "my question halved: NO NUMBER: WrongResult: the result is off by" in said
-    assert "my question raises: NO NUMBER: ValueError: no number (" in said
-    assert "AttributeError" not in said
-    assert not (suite / "results").exists()
-    assert list((suite / ".cache" / "torch-history").glob("my_question-*/results/test/v2.15.0-release-py3.11.jsonl"))
-
-
-OWN = """
-import numpy as np
-import torch
-
-def inputs(seed):
-    return torch.from_numpy(np.random.RandomState(seed).rand(1000).astype("float32"))
-
-def raises(x):
-    raise ValueError("no number")
-
-functions = {"doubled": lambda x: x + x, "halved": lambda x: x / 2, "raises": raises}
-"""
-
-
 def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(command, suite, tmp_path):
     """Counts alone, which noise does not touch. The axis has two releases, so that no other is installed."""
     axis = suite / "releases.toml"

@@ -97,26 +97,6 @@ def test_signal_while_the_program_forks_is_not_lost():
         assert (process.returncode, "Traceback" in said) == (128 + signal.SIGTERM, False), said
 
 
-FORKED = """
-import os, signal, time
-from torch_history.system import signals
-signals.stop_on_signals()
-child = os.fork()
-if child == 0:
-    time.sleep(60)
-    print("not here")
-time.sleep(0.2)
-os.kill(child, signal.SIGTERM)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_signal_ends_what_was_forked_in_silence():
-    """As where a process is stopped that has not got so far as to say how it wants to be."""
-    done = ran(sys.executable, "-c", FORKED, cwd=ROOT, timeout=30, code=None)
-    assert (done.stdout, done.stderr) == (f"{-signal.SIGTERM}\n", "")
-
-
 AT_EACH_LINE = """
 import contextlib, os, signal, sys, time
 from pathlib import Path
@@ -167,29 +147,3 @@ def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to, first, tm
             break
         stopped += 1
     assert stopped > 20
-
-
-LOST = """
-import os, signal, sys, time
-from torch_history.system import signals
-
-class Finalised:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.05)
-
-signals.stop_on_signals()
-try:
-    Finalised()
-    time.sleep(20)
-except KeyboardInterrupt:
-    sys.exit(signals.say_stopped())
-"""
-
-
-def test_a_signal_that_comes_in_a_finaliser_is_neither_lost_nor_a_traceback(root):
-    began = time.monotonic()
-    ended = ran(sys.executable, "-c", LOST, cwd=root, code=None)
-    assert ended.returncode == 128 + signal.SIGTERM
-    assert ended.stderr == "\nStopped. What was finished is kept. The same command continues from here.\n"
-    assert time.monotonic() - began < 15

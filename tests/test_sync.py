@@ -6,7 +6,6 @@ import re
 import threading
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from tools import sync
-from torch_history.cli import suite
 from torch_history.releases.axis import Axis, AxisError
 
 AXIS = """\
@@ -186,27 +184,6 @@ def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis):
         sync.write(axis, AXIS + AXIS)
     assert axis.read_text(encoding="utf-8") == AXIS
     assert [path.name for path in axis.parent.iterdir()] == ["releases.toml"]
-
-
-@pytest.fixture
-def command(axis: Path, index: Index, monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(root)
-    loaded = suite.load
-    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), list=axis, axis=Axis.load(axis)))
-    monkeypatch.setenv("UV_DEFAULT_INDEX", index.address)
-
-
-@pytest.mark.usefixtures("command")
-def test_the_command_shows_the_difference_and_writes_it(axis, index, capsys):
-    index.add("2.3.0")
-    sync.main()
-    said = capsys.readouterr().out
-    assert '+version = "2.3.0"' in said
-    assert "Added v2.3.0." in said
-    assert "v2.3.0" in Axis.load(axis)
-    sync.main()
-    assert "The axis has every release." in capsys.readouterr().out
 
 
 def test_the_index_is_the_configured_one(monkeypatch):

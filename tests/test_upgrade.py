@@ -24,13 +24,13 @@ from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
-from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, Room
 from torch_history.upgrading.sessions import NotInstalled, Spent
 from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text
 
-from .processes import ROOT, program
+from .processes import ROOT
+from .test_launches import some_launch
 
 TAGS = tuple(f"v2.{i}.0" for i in range(30))
 ROUNDS = 5
@@ -113,22 +113,14 @@ class Laboratory:
 
     def _launches(self, key: Any, tag: str, number: int) -> list[Launch]:
         names = [name for name in self.slower if not key[1] or (repr(name), "''") in key[1]]
-        return [
-            Launch(
-                session=f"session of {key}",
-                round=number,
-                launch=f"{key} {tag} {number} {metric}",
-                release=tag,
-                environment=self.environment,
-                benchmark=f"mine.Own.track_{metric}",
-                version="1",
-                started_at=f"2026-01-01T00:{self.sessions:02}:{number:02}",
-                duration=1.0,
-                facts={},
-                cases=tuple(self._case(name, metric, tag) for name in names),
-            )
-            for metric in ("time", "peak_memory")
-        ]
+        when = {"session": f"session of {key}", "started_at": f"2026-01-01T00:{self.sessions:02}:{number:02}"}
+        which = {**when, "round": number, "release": tag, "environment": self.environment, "facts": {}}
+        found = []
+        for metric in ("time", "peak_memory"):
+            cases = tuple(self._case(name, metric, tag) for name in names)
+            named = {"launch": f"{key} {tag} {number} {metric}", "benchmark": f"mine.Own.track_{metric}"}
+            found.append(some_launch(**which, **named, cases=cases))
+        return found
 
     def _case(self, name: str, metric: str, tag: str) -> Case:
         at, parameters = TAGS.index(tag), (repr(name), "''")
@@ -414,17 +406,3 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(played, tmp_path, argumen
     found = command(tmp_path, *arguments)
     assert found.exit_code == code
     assert sentence in " ".join(found.stderr.split())
-
-
-def interpreter(folder: Path, body: str) -> Path:
-    """A `python` in a virtual environment that answers as `body` says."""
-    return program(folder / "bin" / "python", body).parents[1]
-
-
-@pytest.mark.parametrize("version", ["2.3.1", "2.3.1+cu121"])
-def test_installed_release_is_that_of_the_active_environment_without_its_build(tmp_path, version):
-    active = interpreter(tmp_path / "active", f"echo a warning; echo {version}")
-    other = interpreter(tmp_path / "other", "echo 2.0.1")
-    path = {"PATH": f"{other / 'bin'}:/usr/bin:/bin"}
-    assert installed_version({"VIRTUAL_ENV": str(active), **path}) == "2.3.1"
-    assert installed_version(path) == "2.0.1"

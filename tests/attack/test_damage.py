@@ -55,9 +55,9 @@ def damages(whole: bytes, attacks: Any, cuts: int = CUTS, flips: int = FLIPS) ->
 
 
 @pytest.fixture
-def both(attacks: Callable[[str], Attacks]) -> Iterator[dict[str, Attacks]]:
+def both() -> Iterator[dict[str, Attacks]]:
     """Cuts and flips by kind; a test that uses them fails at its end where one was not survived."""
-    found = {kind: attacks(kind) for kind in ("cut", "flipped", "flipped without")}
+    found = {kind: Attacks(kind) for kind in ("cut", "flipped", "flipped without")}
     yield found
     for attack in found.values():
         if attack.tried:

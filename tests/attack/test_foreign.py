@@ -98,7 +98,6 @@ def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, att
                 finally:
                     removed(path)
                     path.write_bytes(kept)
-    attack.all_survived()
 
 
 def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(whole, tmp_path, warned, attacks):
@@ -124,7 +123,6 @@ def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(whole, tmp
             removed(listed)
             listed.write_bytes(kept)
             assert "benchmarks.json is missing or damaged" in found
-    attack.all_survived()
 
 
 def of(results: Path) -> tuple[str, str]:
@@ -232,7 +230,6 @@ def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_pat
             found = within(SECONDS, lambda: command("publish", "--html-dir", str(tmp_path / "no"), *of(results)).stderr)
             assert "benchmarks.json is missing or damaged" in found
             listed.write_text(kept)
-    attack.all_survived()
 
 
 def test_many_machines_with_keys_of_their_own_are_published_together(results, tmp_path, warned, attacks):
@@ -250,7 +247,6 @@ def test_many_machines_with_keys_of_their_own_are_published_together(results, tm
             changed(file_of(folder, "json", release), lambda of, keys=keys: of["params"].update(keys))  # type: ignore[misc]
     with attack("300 keys, each on one machine"):
         assert shown(results, tmp_path / "html") >= {"here", "m29"}
-    attack.all_survived()
 
 
 def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, attacks):
@@ -289,7 +285,6 @@ def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, at
             path.write_text("".join(json.dumps(line) + "\n" for line in lines))
             assert f"it was measured on torch {torch.decode()!r}, which is not {RELEASES[0]}" in said_by_check(results)
             path.write_bytes(kept)
-    attack.all_survived()
 
 
 def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_path, warned, attacks):
@@ -312,7 +307,6 @@ def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_pat
                 assert any(repr(str(path))[:-1] in line for line in new), new
                 assert not ran.exists(), "git ran what a stranger's repository names"
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    attack.all_survived()
 
 
 def repository(folder: Path, ran: Path) -> None:
@@ -341,7 +335,6 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
             subprocess.run(["git", "-C", tmp_path / "checkout", "status"], capture_output=True, check=True)
             assert not (tmp_path / "ran").exists()
             shutil.rmtree(folder / "nested")
-    attack.all_survived()
 
 
 @pytest.mark.parametrize("asked", ["publish", "compare", "check"])
@@ -360,7 +353,6 @@ def test_too_little_memory_is_a_sentence(results, tmp_path, attacks, asked):
             said = ran(sys.executable, "-c", "from torch_history.cli import main; main()", *words, code=1, **how)
             assert f"may use {mebibytes} MiB" in said.stderr
             assert "Traceback" not in said.stderr
-    attack.all_survived()
 
 
 def test_memory_that_runs_out_is_a_sentence(results, tmp_path, monkeypatch, attacks):
@@ -376,7 +368,6 @@ def test_memory_that_runs_out_is_a_sentence(results, tmp_path, monkeypatch, atta
             said = command("publish", "--html-dir", str(tmp_path / "html"), *of(results))
             assert said.exit_code == 1
             assert "Memory ran out" in said.stderr
-    attack.all_survived()
 
 
 def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(tmp_path, monkeypatch, attacks):
@@ -408,7 +399,6 @@ def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(tmp_path, mon
             kind(tmp_path / "data")
             said = within(SECONDS, lambda: refusal(tmp_path / "mine.py"))
             assert "which it needs: it is no regular file" in said
-    attack.all_survived()
 
 
 def refusal(path: Path) -> str:

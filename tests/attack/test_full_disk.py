@@ -64,7 +64,6 @@ def test_full_disk_is_told_with_the_name_of_the_file(results, tmp_path, warned, 
                 assert str(tmp_path / "disk") in said
                 assert not html.exists()
                 assert not [name for name in os.listdir(tmp_path / "disk") if name.startswith(".publishing-")]
-    attack.all_survived()
 
 
 def test_file_that_may_not_grow_keeps_its_whole_lines(tmp_path, warned, attacks):
@@ -92,7 +91,6 @@ def test_file_that_may_not_grow_keeps_its_whole_lines(tmp_path, warned, attacks)
             assert found[0] == some_launch(session="earlier")
             assert all(launch == some_launch(session="later") for launch in found[1:])
             assert named == str(path)
-    attack.all_survived()
 
 
 def test_file_that_cannot_be_replaced_is_the_old_one(tmp_path, monkeypatch, attacks):
@@ -110,4 +108,3 @@ def test_file_that_cannot_be_replaced_is_the_old_one(tmp_path, monkeypatch, atta
         assert path.read_text() == "old"
         assert os.listdir(tmp_path) == [path.name]
         assert str(path) in str(caught.value.filename), "the message would name no file"
-    attack.all_survived()

@@ -92,7 +92,6 @@ def test_names_become_text_and_nothing_else(results, warned, attacks):
             command(*asked)
             command("regressions", "--machine", folder.name)
             json.loads(command(*asked, "--json").stdout or "{}")
-    attack.all_survived()
 
 
 def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, attacks):
@@ -124,7 +123,6 @@ def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, a
     for path in html.glob("data/*.js"):
         with attack(f"{path.name}"):
             assert "</script" not in path.read_text().lower()
-    attack.all_survived()
 
 
 def changed(value: Any) -> list[dict[str, Any]]:
@@ -168,7 +166,6 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, wa
             told = [json.dumps(lane_data(lane, axis), allow_nan=False) for lane in found]
             assert told
             assert "here" in {lane.name for lane in found}
-    attack.all_survived()
 
 
 def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, warned, attacks):
@@ -202,7 +199,6 @@ def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, 
                     path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
                     if kept is not None:
                         path.write_bytes(kept)
-    attack.all_survived()
 
 
 def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, attacks):
@@ -234,4 +230,3 @@ def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, at
                 )
             assert shown
             warn.cache_clear()
-    attack.all_survived()

@@ -88,7 +88,6 @@ def test_every_whole_line_is_read_after_a_kill_during_an_append(tmp_path, warned
             assert list(read_launches(tmp_path / f"{number}", "here")) == [*found, *later]
         if attack.tried == HITS:
             break
-    attack.all_survived()
     assert attack.tried == HITS, f"only {attack.tried} kills hit an append"
 
 
@@ -109,7 +108,6 @@ def test_environments_are_read_after_a_kill_during_an_append(tmp_path, warned, a
             assert read_environment(tmp_path / f"{number}", "here", "v2.0.1", "release-py3.11") == newer
         if attack.tried == 10:
             break
-    attack.all_survived()
     assert attack.tried == 10
 
 
@@ -123,4 +121,3 @@ def test_a_file_that_is_replaced_is_the_old_or_the_new_one_after_a_kill(tmp_path
             killed_while(lambda: write_atomically(path, new), after=attack.random.uniform(0, 0.03))
             assert path.read_text() in (old, new)
             assert read_object(path)["id"] in ("a", "b")
-    attack.all_survived()

@@ -90,4 +90,3 @@ def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_proce
             assert len(now) > len(kept), "nothing was stored"
             assert set(kept) <= set(now), "a line is lost"
             kept = now
-    attack.all_survived()

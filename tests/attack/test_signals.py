@@ -73,5 +73,4 @@ def test_command_that_is_stopped_leaves_nothing(results, tmp_path, root, attacks
                 assert process.returncode != 128 + number or "Stopped." in said
                 left = [path.name for path in tmp_path.iterdir() if path.name.startswith(".publishing")]
                 assert not left, left
-    attack.all_survived()
     assert answered >= 3, "hardly a signal came to a program that could answer"
