@@ -437,12 +437,9 @@ def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path):
 
 
 def plain_about(**changed: Any) -> About:
-    stored = {
-        "release": "v2.15.0",
-        "python": "3.12",
-        "cuda": "13.2",
-        "architecture": 90,
-        "wheel": "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl",
+    wheel = "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl"
+    stored = {"release": "v2.15.0", "python": "3.12", "cuda": "13.2", "architecture": 90, "wheel": wheel}
+    stored |= {
         "sha256": "0" * 64,
         "code": "with device code for sm_90 only",
         "asked": [],

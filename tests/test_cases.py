@@ -72,6 +72,12 @@ def served(
     return listed[0] if listed else [], [(None if n != n else n, *rest) for n, *rest in numbers]
 
 
+def mine(folder: Path, text: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return path
+
+
 BY_RELEASE = """
 import os
 import torch
@@ -93,8 +99,7 @@ METRICS = "operators"
 
 
 def test_functions_of_one_release_are_measured_under_their_names(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
+    path = mine(tmp_path, BY_RELEASE)
     listed, new = served(path, "operators", "one", "two", "three", RELEASE="new")
     assert listed == [["'two'", "'one'", "'three'"], ["''"]]
     each = new[0][0]
@@ -119,8 +124,7 @@ METRICS = "operators"
 
 
 def test_functions_whose_order_is_of_chance_are_measured_under_their_names(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(FROM_A_SET)
+    path = mine(tmp_path, FROM_A_SET)
     names = ("a", "bb", "ccc", "dddd", "eeeee")
     answers = [served(path, "operators", *names, PYTHONHASHSEED=str(seed)) for seed in (1, 2)]
     assert answers[0][0] != answers[1][0], "these two seeds no longer give two orders"
@@ -137,8 +141,7 @@ SAYS_HALF = BY_RELEASE.replace(
 
 
 def test_message_with_half_a_character_costs_no_other_function(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(SAYS_HALF)
+    path = mine(tmp_path, SAYS_HALF)
     _, found = served(path, "operators", "raises", "one", RELEASE="old")
     assert found[0][0] is None
     assert found[1][0]
@@ -181,8 +184,7 @@ METRICS = ("peak_memory", "kernels")
 
 @pytest.mark.parametrize("poisons", [POISONS, "import torch"], ids=["no fork can use CUDA", "forks can use CUDA"])
 def test_case_is_counted_without_a_fork_where_none_can_use_cuda(tmp_path, poisons):
-    path = tmp_path / "mine.py"
-    path.write_text(COUNTED_HERE.format(poisons=poisons))
+    path = mine(tmp_path, COUNTED_HERE.format(poisons=poisons))
     _, ((number, facts, _),) = served(path, "peak_memory", "f", TORCH_HISTORY_DEVICE="recorder")
     assert (number, facts["found"]["kernels"], facts["found"]["peak_memory"]) == (5, 7, 5)
 
@@ -195,8 +197,7 @@ torch.cuda.is_available = lambda: True
 
 
 def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
+    path = mine(tmp_path, BY_RELEASE)
     variables = {"TORCH_HISTORY_DEVICE": "cuda", "RELEASE": "old"}
     _, ((number, facts, _),) = served(path, "operators", "one", before=CUDA, **variables)
     assert number is None
@@ -205,8 +206,7 @@ def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path):
 
 
 def test_disk_that_is_full_is_no_failure_of_the_file(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
+    path = mine(tmp_path, BY_RELEASE)
     full = "from benchmarks import common; common._LAUNCH._file = open('/dev/full', 'ab+', buffering=0)"
     full += "; common._LAUNCH._records = list; common._LAUNCH.first = lambda what: False"
     variables = {"TORCH_HISTORY_DEVICE": "cpu", "TORCH_HISTORY_WORKLOAD": str(path), "RELEASE": "old"}

@@ -1,9 +1,7 @@
 """Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
 
-import contextlib
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -79,27 +77,6 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
     answer = command("run", "NEW")
     assert answer.exit_code == 0, answer.output
     assert "Nothing is new." in answer.output
-
-
-def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch):
-    axis = Axis.load(ROOT / "releases.toml")
-    removed: list[list[str]] = []
-    done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
-    monkeypatch.setattr("torch_history.cli.running.Session", lambda *_, **__: done)
-    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
-    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
-    monkeypatch.setattr(
-        "torch_history.cli.running.prune",
-        lambda _, wanted, lane: removed.append([lane, *(r.tag for r in axis.releases if wanted(r.tag))]),
-    )
-    answer = command("run", "--prune", "1.13.1..2.2.2")
-    assert answer.exit_code == 4, "nothing ran on any release"
-    assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0"]], (
-        "both sessions have 2.1.1, and 2.1.2, which is the anchor"
-    )
-    assert command("run", "1.13.1..2.2.2").exit_code == 4
-    assert len(removed) == 1
 
 
 def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Launch:

@@ -1,7 +1,5 @@
 """Is evidence read back as it was found, and refused where it is none? What is made of it?"""
 
-import contextlib
-import io
 import json
 import sys
 from dataclasses import replace
@@ -10,14 +8,12 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from rich.console import Console
 
 from torch_history.analysis.causes import evidence as known_causes
-from torch_history.analysis.series import Series
 from torch_history.cli import explaining
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.explaining.launching import CannotExplain, Side, Subject
+from torch_history.explaining.launching import Subject
 from torch_history.explaining.reproduction import script
 from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
@@ -191,43 +187,6 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
     unit, _, number = done.stdout.partition(": ")
     assert unit == "seconds a call", done.stderr
     assert 0 < float(number) < 1
-
-
-def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(tmp_path, monkeypatch):
-    """Of an own file that asks for two threads."""
-    own = tmp_path / "mine.py"
-    own.write_text(
-        "threads = 2\n\ndef inputs():\n    return 1\n\ndef f(x):\n    return x\n\nfunctions = {'f': f, 'g': f, 'h': f}\n"
-    )
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    monkeypatch.setattr(explaining, "alone", lambda _: contextlib.nullcontext())
-    sides = Side("v2.13.0", Path("old")), Side("v2.14.0", Path("new"))
-    monkeypatch.setattr(explaining.Context, "sides", lambda *_: sides)
-    told = [
-        ("v2.13.0", "v2.14.0", Series("release-py3.11", "mine.Own.track_time", (repr(name), "''"))) for name in "fgh"
-    ]
-    asked: list[tuple[str, int]] = []
-    said: list[Any] = []
-
-    def explain(series: Series, subject: Subject, sides: Any, *rest: Any) -> Evidence:
-        asked.append((subject.variant, subject.threads))
-        if subject.variant == "g":
-            raise CannotExplain("g cannot run")
-        return structs.replace(
-            EVIDENCE, environment=series.environment, benchmark=series.benchmark, parameters=series.parameters,
-            version=rest[-1], old=sides[0].tag, new=sides[1].tag,
-        )  # fmt: skip
-
-    monkeypatch.setattr(explaining.finding, "explain", explain)
-    out = Console(file=io.StringIO())
-    assert explaining.explain_told(told, suites.load(), "3.11", own, 60.0, out, said.append) == 2, (
-        "one of three is begun"
-    )
-    assert asked == [("f", 2)]
-    assert explaining.explain_told(told, suites.load(), "3.11", own, 20 * 60.0, out, said.append) == 0
-    assert asked == [("f", 2), ("g", 2), ("h", 2)]
-    assert len(said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
 
 
 def test_own_file_is_explained_with_the_packages_that_it_requires(tmp_path, monkeypatch):

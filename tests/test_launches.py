@@ -421,20 +421,10 @@ def test_another_torch_than_the_release_is_warned_of(tmp_path, warned, torch, wa
 
 
 def some_launch(launch: str = "aa", **changed: Any) -> Launch:
-    fields: dict[str, Any] = {
-        "session": "20261121T043720-2c12",
-        "round": 1,
-        "launch": launch,
-        "release": "v2.0.1",
-        "environment": ENVIRONMENT,
-        "benchmark": TIME["name"],
-        "version": "1",
-        "started_at": "2026-11-21T04:37:20+00:00",
-        "duration": 1.5,
-        "facts": {"torch": "2.0.1"},
-        "cases": (Case(CASES[0], samples=(0.1, 0.2)),),
-    }
-    return Launch(**{**fields, **changed})
+    which = {"session": "20261121T043720-2c12", "round": 1, "launch": launch, "release": "v2.0.1", "version": "1"}
+    when = {"started_at": "2026-11-21T04:37:20+00:00", "duration": 1.5, "facts": {"torch": "2.0.1"}}
+    found = {"environment": ENVIRONMENT, "benchmark": TIME["name"], "cases": (Case(CASES[0], samples=(0.1, 0.2)),)}
+    return Launch(**{**which, **when, **found, **changed})
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,8 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
 
 
 CPU_RECORD = {
-    "machine": "intel-r-xeon-r-platinum-8480-2-00ghz-16-cores",
-    "os": "Linux",
-    "arch": "x86_64",
-    "cpu": "Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz",
-    "num_cpu": "16",
-    "ram": "128 GiB",
-    "device": "cpu",
-    "threads": "1",
+    **{"machine": "intel-r-xeon-r-platinum-8480-2-00ghz-16-cores", "os": "Linux", "arch": "x86_64", "num_cpu": "16"},
+    **{"cpu": "Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz", "ram": "128 GiB", "device": "cpu", "threads": "1"},
 }
 GPU_RECORD = {**CPU_RECORD, "machine": "nvidia-h200", "device": "cuda", "gpu": "NVIDIA H200", "driver": "570.86.15"}
 H200 = "echo 'NVIDIA H200, 570.86.15'"

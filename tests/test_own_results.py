@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from msgspec.structs import replace
 
 from torch_history.cli.report import compare_stored
 from torch_history.measuring.subjects import OwnWorkload
@@ -31,19 +30,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnWorkload:
 def store(own: OwnWorkload, release: str, metric: str = "time", **cases: dict[str, Any]) -> None:
     """Two launches of a release, with a case of each name."""
     benchmark = f"mine.Own.track_{metric}"
+    version, found = own_versions("mine", own.text)[benchmark], cases.items()
+    which: dict[str, Any] = {"release": release, "environment": LANE, "benchmark": benchmark, "version": version}
+    which |= {"cases": tuple(Case((repr(name), "''"), **of) for name, of in found)}
     launches = [
-        replace(
-            some_launch(),
-            release=release,
-            environment=LANE,
-            round=number,
-            launch=f"{release} {metric} {number}",
-            benchmark=benchmark,
-            version=own_versions("mine", own.text)[benchmark],
-            started_at=f"2026-01-01T00:00:0{number}+00:00",
-            cases=tuple(Case((repr(name), "''"), **of) for name, of in cases.items()),
-        )
-        for number in (1, 2)
+        some_launch(f"{release} {metric} {n}", round=n, started_at=f"2026-01-01T00:00:0{n}+00:00", **which)
+        for n in (1, 2)
     ]
     path = own.folder / "results" / "here" / f"{release}-{LANE}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)

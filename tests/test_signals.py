@@ -1,11 +1,9 @@
 """Does a signal end every command with a sentence and its own exit code, even while modules are imported?"""
 
 import functools
-import random
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -62,39 +60,6 @@ def test_signal_is_put_off_while_something_must_not_be_left_half_done():
         "except KeyboardInterrupt: print('stopped', signals.received())"
     )
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "finished\nstopped 15\n"
-
-
-FORKING = """
-import os
-import sys
-
-from torch_history.system import signals
-
-signals.stop_on_signals()
-try:
-    print("ready", flush=True)
-    while True:
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-except KeyboardInterrupt:
-    sys.exit(signals.say_stopped())
-"""
-
-
-def test_signal_while_the_program_forks_is_not_lost():
-    """What is raised within a function that Python calls at a fork is printed, and then nothing stops."""
-    chance = random.Random(20261125)
-    for _ in range(30):
-        command = [sys.executable, "-c", FORKING]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0, 0.02))
-        process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=30)[1]
-        assert (process.returncode, "Traceback" in said) == (128 + signal.SIGTERM, False), said
 
 
 AT_EACH_LINE = """

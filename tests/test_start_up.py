@@ -1,7 +1,6 @@
 """Is what a start takes told right? A stand-in for torch waits, works and takes memory by amounts that are known."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from measure import start_up
 
 from .processes import ran
 
-RELEASE = "v2.13.0"
 MB = 2**20
 
 TORCH = """
@@ -183,38 +181,3 @@ def test_the_first_process_of_a_launch_is_not_counted(monkeypatch):
     assert found["start_time"] == [9.0 - i for i in range(1, start_up.PROCESSES)]
     assert found["start_cpu_time"] == [8.0 - i for i in range(1, start_up.PROCESSES)]
     assert (found["start_memory"], found["start_resident"]) == (71, 91)
-
-
-@pytest.mark.releases
-def test_a_release_is_measured_through_the_command(root, tmp_path):
-    python = root / "env" / f"{RELEASE}-py3.11" / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"there is no {RELEASE} in {root / 'env'}: `torch-history run {RELEASE}` installs it")
-    copy = tmp_path / "suite"
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".git", ".venv", "env", "results", "html", "__pycache__"))
-    surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
-    code = "from torch_history.cli import main; main()"
-    asked = ["run", "--installed", "--python", str(python), "--as", RELEASE, "--only", "times", "--rounds", "1"]
-    process = [sys.executable, "-c", code, *asked, "--question", "start_up", "--device", "cpu"]
-    ran(*process, cwd=copy, env=surroundings)
-    lines = (copy / "results" / "test" / f"{RELEASE}-installed-py3.11.jsonl").read_text().splitlines()
-    numbers = {
-        (launch["benchmark"].rpartition("track_")[2], case["parameters"][0].strip("'")): (
-            min(case["samples"]) if case.get("samples") else case.get("value")
-        )
-        for launch in map(json.loads, lines)
-        for case in launch["cases"]
-    }
-    assert len(numbers) == 6 * 4
-    missing = {variant for (_, variant), number in numbers.items() if number is None}
-    assert missing <= {"first_compile"}  # a busy machine compiles for longer than a case may take
-    imported = numbers["start_memory", "import_torch"]
-    assert imported > 50 * MB
-    assert numbers["start_resident", "import_torch"] > imported
-    assert numbers["start_memory", "forked_worker"] < imported / 10
-    assert numbers["start_memory", "spawned_worker"] == pytest.approx(imported, rel=0.05)
-    assert numbers["start_cpu_time", "first_operator"] < numbers["start_cpu_time", "import_torch"]
-    assert numbers["start_cpu_time", "forked_worker"] < numbers["start_cpu_time", "spawned_worker"]
-    assert numbers["start_cpu_time", "import_numpy"] < numbers["start_cpu_time", "import_torch"]
-    if not missing:
-        assert numbers["start_cpu_time", "first_compile"] > numbers["start_cpu_time", "import_torch"]

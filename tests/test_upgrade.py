@@ -114,11 +114,14 @@ class Laboratory:
     def _launches(self, key: Any, tag: str, number: int) -> list[Launch]:
         names = [name for name in self.slower if not key[1] or (repr(name), "''") in key[1]]
         when = {"session": f"session of {key}", "started_at": f"2026-01-01T00:{self.sessions:02}:{number:02}"}
-        which = {**when, "round": number, "release": tag, "environment": self.environment, "facts": {}}
+        which: dict[str, Any] = {**when, "round": number, "release": tag, "environment": self.environment, "facts": {}}
         found = []
         for metric in ("time", "peak_memory"):
             cases = tuple(self._case(name, metric, tag) for name in names)
-            named = {"launch": f"{key} {tag} {number} {metric}", "benchmark": f"mine.Own.track_{metric}"}
+            named: dict[str, Any] = {
+                "launch": f"{key} {tag} {number} {metric}",
+                "benchmark": f"mine.Own.track_{metric}",
+            }
             found.append(some_launch(**which, **named, cases=cases))
         return found
 

@@ -34,6 +34,8 @@ from torch_history.analysis.verdicts import (
 )
 from torch_history.store.launches import Case, Launch
 
+from .test_launches import some_launch
+
 CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 OLD, NEW = "v2.0.1", "v2.1.0"
 TIME = "intersection.Intersection.track_time"
@@ -43,22 +45,11 @@ EAGER = ("'eager'", "'small'")
 _names = itertools.count()
 
 
-def launch(release: str, benchmark: str, *cases: Case, session: str = "s1", **changed: Any) -> Launch:
+def launch(release: str, benchmark: str, *cases: Case, **changed: Any) -> Launch:
     number = next(_names)
-    fields: dict[str, Any] = {
-        "session": session,
-        "round": 1,
-        "launch": f"{number:08x}",
-        "release": release,
-        "environment": "release-py3.11",
-        "benchmark": benchmark,
-        "version": "1",
-        "started_at": f"2026-11-21T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}+00:00",
-        "duration": 1.0,
-        "facts": {},
-        "cases": cases,
-    }
-    return Launch(**{**fields, **changed})
+    when = f"2026-11-21T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}+00:00"
+    which = {"session": "s1", "launch": f"{number:08x}", "release": release, "benchmark": benchmark, "cases": cases}
+    return some_launch(**{**which, "started_at": when, "duration": 1.0, "facts": {}, **changed})
 
 
 def timed(release: str, seconds: Iterable[float], **changed: Any) -> list[Launch]:
