@@ -60,7 +60,7 @@ Command = Callable[..., str]
 
 
 @pytest.fixture
-def copy(root: Path, tmp_path: Path) -> Path:
+def copy(root, tmp_path) -> Path:
     """A checkout to which a metric and a question were added."""
     folder = tmp_path / "checkout"
     shutil.copytree(root, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "env", "html", "results"))
@@ -74,7 +74,7 @@ def copy(root: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def command(copy: Path) -> Command:
+def command(copy) -> Command:
     """What `torch-history` prints in the copy."""
 
     def run(*arguments: str) -> str:

@@ -33,12 +33,12 @@ def ask(folder: Path | None, card: str = "", **variables: str) -> subprocess.Com
 
 
 @pytest.fixture(scope="module")
-def pretended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pretended(tmp_path_factory) -> Path:
     return driver(tmp_path_factory.mktemp("driver"), cards())
 
 
 @pytest.fixture(scope="module")
-def answer(pretended: Path) -> dict[str, Any]:
+def answer(pretended) -> dict[str, Any]:
     """What the driver of a known card says."""
     found: dict[str, Any] = json.loads(ask(pretended, "hopper").stdout)
     return found

@@ -59,7 +59,7 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first():
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path) -> Path:
     """The site's data of one lane whose newest release is 2.1.0, after 2.0.1."""
     folder = tmp_path / "data"
     folder.mkdir()
@@ -139,7 +139,7 @@ OTHER = Path("results", "another-machine", "v2.15.0-release-py3.11.jsonl")
 
 
 @pytest.fixture
-def clones(tmp_path: Path) -> dict[str, Path]:
+def clones(tmp_path) -> dict[str, Path]:
     """An origin with the results of two machines, and a clone for one of them and for somebody else."""
     origin, first = tmp_path / "origin", tmp_path / "first"
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", origin], check=True)

@@ -4,7 +4,6 @@ What a name or a range means is asked of git itself, in a repository whose commi
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from asv import util
@@ -35,7 +34,7 @@ def toml(**changed: str | None) -> str:
 
 
 @pytest.fixture
-def axis(write_releases: Callable[..., Path]) -> Axis:
+def axis(write_releases) -> Axis:
     return Axis.load(write_releases(*FEW))
 
 
@@ -44,7 +43,7 @@ def tags(releases: list[Release]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+def git(tmp_path_factory) -> Callable[..., list[str]]:
     """git in a repository with one commit per release of FEW, tagged; answers in tags."""
     folder = tmp_path_factory.mktemp("git")
 
@@ -151,7 +150,7 @@ def test_bad_list_is_refused_in_a_sentence(tmp_path, text, sentence):
 
 
 @pytest.fixture
-def conf(write_releases: Callable[..., Path], tmp_path: Path) -> Config:
+def conf(write_releases, tmp_path) -> Config:
     return Config.from_json(
         {
             "project": "PyTorch",

@@ -4,8 +4,7 @@ The launches are made up: of a CPU, of two cards that the recorder pretended, an
 """
 
 import json
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -264,9 +263,7 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
 
 
 @pytest.fixture(scope="module")
-def site_of_three(
-    tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
-) -> Path:
+def site_of_three(tmp_path_factory, publish) -> Path:
     """A laboratory's site, which also recorded a card and measured one release on it, with a certificate."""
     folder = tmp_path_factory.mktemp("three")
     results = write_lab(folder)

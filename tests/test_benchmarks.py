@@ -77,7 +77,7 @@ EDITS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def suites(tmp_path_factory) -> dict[str, dict[str, Any]]:
     """What asv discovers in the suite in place, in a copy, in a copy under another torch, and after each of EDITS."""
     asked: dict[str, tuple[str, str | None]] = {"in place": (str(ROOT), None)}
     for name in ("a copy", *EDITS, "another torch"):  # another torch last, because it stays

@@ -43,7 +43,7 @@ Keep = Callable[..., Path]
 
 
 @pytest.fixture
-def keep(tmp_path: Path) -> Keep:
+def keep(tmp_path) -> Keep:
     """Writes a calibration with 0.5 % noise in which all is well, except for what is given."""
 
     def keep(false: str = "", missed: str = "", operators: int = 1) -> Path:

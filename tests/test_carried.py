@@ -210,7 +210,7 @@ def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """Files of each kind: small, empty, a program, large ones that cannot be compressed, zeros, and a library."""
     made = tmp_path_factory.mktemp("carried") / "folder"
     (made / "deep" / "er").mkdir(parents=True)
@@ -226,13 +226,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def once(folder: Path) -> Path:
+def once(folder) -> Path:
     pack(folder, folder.with_name("parts"), 1_200_000, 2, lambda done, total: None)
     return folder.with_name("parts")
 
 
 @pytest.fixture
-def packed(once: Path, tmp_path: Path) -> Path:
+def packed(once, tmp_path) -> Path:
     """The parts of `folder`, to be damaged."""
     return shutil.copytree(once, tmp_path / "parts")
 
@@ -392,7 +392,7 @@ def compiled(folder: Path, name: str, code: str, *options: str) -> Path:
 
 
 @pytest.fixture
-def asking(tmp_path: Path) -> Path:
+def asking(tmp_path) -> Path:
     """A library that calls NCCL and NVSHMEM and reads data of it."""
     code = "extern int ncclNew(void), nvshmem_go(void); extern char nvshmem_data[]; int f(int n)"
     return compiled(tmp_path, "libasking.so", code + "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }")
@@ -479,7 +479,7 @@ def test_a_release_that_does_not_fit_the_machine_is_refused(changed, words):
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Path:
+def older(tmp_path) -> Path:
     """A folder with an environment of 2.15.0, and beside it what was unpacked to replace it."""
     for name in ("carried/v2.15.0/lib", "unpacked/site/torch", "unpacked/stubs"):
         (tmp_path / name).mkdir(parents=True)
@@ -545,7 +545,7 @@ COUNTED_ON = "amd-epyc-family-26-model-2-2-cores"
 
 
 @pytest.fixture(scope="module")
-def machine_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def machine_python(tmp_path_factory) -> Iterator[Path]:
     """The interpreter of a machine that has PyTorch 2.11.0."""
     folder = tmp_path_factory.mktemp("there") / "machine"
     python = folder / "bin" / "python"
@@ -556,7 +556,7 @@ def machine_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def work(tmp_path_factory) -> Iterator[Path]:
     """The folder in which 2.15.0 was reduced."""
     folder = tmp_path_factory.mktemp("here")
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
@@ -567,7 +567,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def real_parts(work: Path) -> Path:
+def real_parts(work) -> Path:
     """Its parts, packed in less time and into more bytes than `tools.carry` takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tools.carry.pack.FILTERS", [{"id": lzma.FILTER_LZMA2, "preset": 0}])

@@ -20,7 +20,7 @@ from .processes import ROOT, ran
 
 
 @pytest.fixture(autouse=True)
-def in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def in_the_repository(monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))

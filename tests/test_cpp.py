@@ -17,7 +17,7 @@ from workloads import Unavailable, cpp
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def source(tmp_path, monkeypatch) -> Path:
     """A file of C++, in an environment of its own."""
     monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path))
     path = tmp_path / "half.cpp"
@@ -43,7 +43,7 @@ class Compiler:
 
 
 @pytest.fixture
-def compiler(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+def compiler(tmp_path, source, monkeypatch) -> Compiler:
     return Compiler(tmp_path, monkeypatch)
 
 

@@ -49,7 +49,7 @@ def log() -> list[str]:
 
 
 @pytest.fixture
-def workload(log: list[str]) -> ModuleType:
+def workload(log) -> ModuleType:
     """As workloads/saved_tensors.py: draws each tensor, and copies it to the device."""
 
     def inputs(size: str, device: str, seed: int) -> Arguments:
@@ -65,7 +65,7 @@ def workload(log: list[str]) -> ModuleType:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> ModuleType:
+def drawn(monkeypatch, log) -> ModuleType:
     """measure/drawn.py by itself: its package needs torch, of which it uses one function."""
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=lambda array: Tensor(array, log)))
     spec = importlib.util.spec_from_file_location("drawn", ROOT / "measure" / "drawn.py")

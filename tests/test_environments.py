@@ -102,7 +102,7 @@ def failed(said: str) -> subprocess.CalledProcessError:
 
 
 @pytest.fixture
-def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
+def uv(monkeypatch) -> FakeUv:
     fake = FakeUv()
     monkeypatch.setattr(environments, "run_uv", fake)
     monkeypatch.setattr(pinning, "run_uv", fake)
@@ -113,7 +113,7 @@ def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
 
 
 @pytest.fixture
-def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def conf(write_releases, tmp_path, monkeypatch) -> Config:
     monkeypatch.chdir(tmp_path)
     releases = write_releases(*FEW, pythons=("3.8", LANE))
     return Config.from_json(
@@ -122,7 +122,7 @@ def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.fixture
-def lane(conf: Config, uv: FakeUv, warned: list[str]) -> ReleaseEnvironment:
+def lane(conf, uv, warned) -> ReleaseEnvironment:
     environment = ReleaseEnvironment(conf, LANE, {}, {})
     uv.calls.clear()
     return environment
@@ -233,7 +233,7 @@ def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(lan
 
 
 @pytest.fixture
-def three(conf: Config, uv: FakeUv) -> list[str]:
+def three(conf, uv) -> list[str]:
     """Three folders in two lanes, and beside them what is no environment."""
     lane = ReleaseEnvironment(conf, LANE, {}, {})
     names = [install(lane, conf, tag).name for tag in ("v2.0.1", "v2.1.0")]
@@ -288,7 +288,7 @@ def test_two_prunes_at_once_remove_a_folder_once(three):
 
 
 @pytest.fixture
-def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., bool]:
+def pin(conf, uv, tmp_path) -> Callable[..., bool]:
     """Locks a release into the file `pins`."""
 
     def add(version: str, lane: str = LANE) -> bool:
@@ -389,7 +389,7 @@ ALTERING = (
 
 
 @pytest.fixture
-def installed(conf: Config, tmp_path: Path) -> InstalledEnvironment:
+def installed(conf, tmp_path) -> InstalledEnvironment:
     """An interpreter that has a torch 2.0.1, as far as it is asked here."""
     packages, python = tmp_path / "packages", tmp_path / "python"
     packages.mkdir()

@@ -189,6 +189,23 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
     assert 0 < float(number) < 1
 
 
+@pytest.mark.parametrize(("metric", "calls"), [("first_call", 1), ("second_call", 2)])
+def test_script_of_a_first_call_calls_no_more_than_that(tmp_path, metric, calls):
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "import sys\nimport torch\n\ndef inputs():\n    return 3\n\ndef setup(number):\n    return number + 1, 'state'\n\n"
+        "def before(number, state):\n    sys.stderr.write('before ')\n\n"
+        "def step(number, state):\n    assert (number, state) == (4, 'state')\n    sys.stderr.write('step ')\n\n"
+        "functions = {'step': step}\n"
+    )
+    text = script(subject(str(own), "step", "", metric), "")
+    (tmp_path / "torch.py").write_text("def set_num_threads(n): pass\ndef manual_seed(n): pass\n")
+    (tmp_path / "script.py").write_text(text)
+    done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
+    assert done.stderr == "before step " * calls
+    assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
+
+
 def test_own_file_is_explained_with_the_packages_that_it_requires(tmp_path, monkeypatch):
     own = tmp_path / "mine.py"
     own.write_text('requirements = ["einops"]\n\ndef inputs():\n    return 1\n\nfunctions = {"f": abs}\n')

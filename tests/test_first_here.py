@@ -21,7 +21,7 @@ OWN = "a-box-of-ones-own"
 
 
 @pytest.fixture(scope="module")
-def both(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def both(lab, tmp_path_factory) -> Path:
     """A folder that commands take for a checkout, with the results of both machines."""
     folder, own = (tmp_path_factory.mktemp(name) for name in ("both", "own"))
     shutil.copytree(lab, folder, dirs_exist_ok=True)
@@ -34,7 +34,7 @@ def both(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def command(both: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def command(both, monkeypatch) -> Callable[..., Result]:
     monkeypatch.chdir(both)
     monkeypatch.setenv("HOME", str(both))
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", OWN)

@@ -154,7 +154,7 @@ functions = {"sort": torch.sort}
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(tmp_path_factory) -> Built:
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
     here = ROOT / "env" / "recorder" / f"{release.tag}-py{python_for(release)}"
     folder = here if here.exists() else tmp_path_factory.mktemp("env") / release.tag

@@ -92,7 +92,7 @@ class Here:
 
 
 @pytest.fixture
-def here(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+def here(root, tmp_path, monkeypatch) -> Iterator[Here]:
     monkeypatch.chdir(root)
     monkeypatch.setattr(executors, "JOB", "tests.test_fleet")
     for executor in (Local, Slurm):
@@ -191,7 +191,7 @@ def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path):
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+def slurm(tmp_path, monkeypatch) -> Callable[[str, str], Path]:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     program(tmp_path / "sbatch", f'printf "%s\\n" "$@" >> {tmp_path}/asked')
     return lambda name, script: program(tmp_path / name, script)
@@ -262,7 +262,7 @@ def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeyp
 
 
 @pytest.fixture
-def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def nodes(monkeypatch) -> Iterator[Cluster]:
     if words := missing():
         (pytest.fail if os.environ.get("FLEET") else pytest.skip)(words)
     with cluster(2) as running:

@@ -48,11 +48,11 @@ class Box:
 
     def alive(self) -> bool:
         """Whether the tool that was started last still runs."""
-        return lives(self.number.read_text().strip())
+        return self.number.exists() and lives(self.number.read_text().strip())
 
 
 @pytest.fixture(autouse=True)
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
+def box(tmp_path, monkeypatch) -> Box:
     found = Box(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -65,7 +65,7 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def watched(said: list[str]) -> Iterator[Callable[[], WatchedGpu]]:
+def watched(said) -> Iterator[Callable[[], WatchedGpu]]:
     """Makes what watches the card, and ends it."""
     made: list[WatchedGpu] = []
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
 
 
 @pytest.fixture
-def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def conf(write_releases, tmp_path, monkeypatch) -> Config:
     monkeypatch.chdir(tmp_path)
     releases = write_releases(*VERSIONS, pythons=(LANE,))
     told = {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
@@ -73,7 +72,7 @@ def only_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def wheels(tmp_path, monkeypatch) -> Path:
     """A folder of the resolver's, which has all that it has; its cache is one that other projects use."""
     folder = tmp_path / "wheels"
     folder.mkdir()
@@ -194,7 +193,7 @@ def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, 
 
 
 @pytest.fixture
-def shared(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shared(wheels, monkeypatch) -> Path:
     """The resolver's folder with all releases, which share a package, and with one more that a file may ask for."""
     for package in ("helper==1.0", "more==1", *(f"torch=={version}" for version in VERSIONS)):
         write_wheel(wheels, package, f"name = {package!r}\n", "helper" if package.startswith("torch") else "")

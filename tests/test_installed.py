@@ -20,7 +20,7 @@ UV = str(Path(sys.executable).with_name("uv"))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     options = ["--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
     subprocess.run([UV, "build", *options, str(ROOT)], check=True, capture_output=True)
@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel, tmp_path_factory) -> Path:
     """The command `torch-history` of a fresh environment with the wheel; its needs are met by this environment."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "venv", with_pip=False)
@@ -75,7 +75,7 @@ def test_wheel_holds_what_its_modules_import(wheel):
 
 
 @pytest.fixture
-def elsewhere(installed: Path, tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
+def elsewhere(installed, tmp_path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
     """The command, an empty folder, and variables whose cache is an empty folder. Releases that were installed there go."""
     folder = tmp_path / "empty"
     folder.mkdir()

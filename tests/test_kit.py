@@ -36,7 +36,7 @@ ANSWERS = {
 
 
 @pytest.fixture
-def measured(tmp_path: Path) -> Path:
+def measured(tmp_path) -> Path:
     """A kit in which a laboratory measured, with a GPU's answers."""
     kit = tmp_path / "kit"
     kit.mkdir()
@@ -211,7 +211,7 @@ def test_a_damaged_archive_is_a_sentence(at, measured, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:  # noqa: F811
+def kit(environments, tmp_path_factory) -> Iterator[Path]:  # noqa: F811
     """A kit for the Python of the releases that tests install."""
     folder = tmp_path_factory.mktemp("gpu") / "kit"
     size = make.make(folder, "3.11", lambda _: None)
@@ -221,7 +221,7 @@ def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def recorded(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def recorded(environments, tmp_path_factory) -> Path:  # noqa: F811
     """An interpreter of 2.15.0 that runs on the recorder, which stands in for the card, whatever it inherits."""
     folder, environment = tmp_path_factory.mktemp("card"), environments / "v2.15.0-py3.11"
     variables = build(environment, folder).variables("hopper")

@@ -94,13 +94,13 @@ def asvs(folder: Path, tag: str = "v2.0.1") -> Results:
 
 
 @pytest.fixture(autouse=True)
-def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_refusals(monkeypatch) -> None:
     for key in list(environments.refusals):
         monkeypatch.delitem(environments.refusals, key)
 
 
 @pytest.fixture(autouse=True)
-def quiet(warned: list[str]) -> None:
+def quiet(warned) -> None:
     """Warnings go to the list `warned`."""
     SAID.clear()
     recording._ended.clear()

@@ -42,7 +42,7 @@ class Box:
 
 
 @pytest.fixture(autouse=True)
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
+def box(tmp_path, monkeypatch) -> Box:
     box = Box(tmp_path)
     monkeypatch.setenv("PATH", str(box.bin))
     monkeypatch.setenv("HOME", str(tmp_path))

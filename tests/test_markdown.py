@@ -76,7 +76,7 @@ AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 
 
 @pytest.fixture
-def hostile(tmp_path: Path) -> Path:
+def hostile(tmp_path) -> Path:
     """Results whose machine, environment, variant and reasons are called HOSTILE, as far as a disk allows."""
     machine = HOSTILE.replace("/", "_")
     folder = tmp_path / machine

@@ -213,7 +213,7 @@ class Time:
 
 
 @pytest.fixture
-def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
+def ticking(monkeypatch) -> Time:
     fake = Time()
     monkeypatch.setattr(clock, "time", fake)
     return fake
@@ -312,7 +312,7 @@ def play_profiler(monkeypatch: pytest.MonkeyPatch, events: list[Event]) -> list[
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def gpu(monkeypatch) -> list[str]:
     """What the GPU was told, in order. Its allocator holds 1,000 bytes before a call and 5,000 at its highest point, and
     has allocated 10 times before and 17 times after; 3,000 bytes stay."""
     happened: list[str] = []
@@ -402,7 +402,7 @@ def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch):
 
 
 @pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def system(tmp_path, monkeypatch) -> Path:
     """A root folder whose files say whether there is a GPU; to ask CUDA is an error here."""
 
     def touched(*arguments: object) -> None:

@@ -73,7 +73,7 @@ def test_a_growth_below_what_is_said_to_be_seen_is_not_told():
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def hasty(monkeypatch) -> Iterator[None]:
     """Readings in a tenth of their time. As where a release is measured, collecting leaves out what importing made."""
     monkeypatch.setattr(resident, "SECONDS", resident.SECONDS / 10)
     monkeypatch.setattr(resident, "MOST_SECONDS", resident.MOST_SECONDS / 10)

@@ -1,6 +1,5 @@
 """Is it told again, without measuring, why a case or a release of a user's own file was skipped?"""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ TEXT = "def inputs():\n    return 1\nfunctions = {'f': abs, 'g': abs}\n"
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnWorkload:
+def own(tmp_path, monkeypatch) -> OwnWorkload:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
     (tmp_path / "mine.py").write_text(TEXT)

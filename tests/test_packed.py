@@ -22,7 +22,7 @@ def launch(number: int) -> Launch:
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
+def lines(tmp_path) -> Path:
     path = tmp_path / "machine" / NAME
     append_launches(path, [launch(1), launch(2)])
     return path

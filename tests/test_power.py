@@ -27,7 +27,7 @@ SERIES = 30
 
 
 @pytest.fixture(autouse=True)
-def _known_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def _known_code(monkeypatch) -> None:
     """Of PATCH it is known that it holds nothing new."""
     monkeypatch.setattr(power.code, "is_nothing_new", lambda environment, *pair: pair == PATCH)
     monkeypatch.setattr(power.code, "is_built_apart", lambda tag: tag in ("v2.0.0", "v2.0.1"))

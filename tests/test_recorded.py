@@ -99,7 +99,7 @@ def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_th
 
 
 @pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def counted(tmp_path_factory) -> Path:
     """A copy of the suite in which one release was counted by the command, in two launches."""
     suite = tmp_path_factory.mktemp("suite") / "suite"
     left_out = shutil.ignore_patterns(".git", ".venv", "env", "results", "html", "__pycache__")

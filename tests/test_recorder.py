@@ -83,12 +83,12 @@ def library(folder: Path, stubs: list[str], devices: Path = DEVICES, without: tu
 
 
 @pytest.fixture(scope="module")
-def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorder(tmp_path_factory) -> Path:
     return library(tmp_path_factory.mktemp("recorder"), ["cudnnConvolutionForward"])
 
 
 @pytest.fixture
-def program(recorder: Path, tmp_path: Path) -> Program:
+def program(recorder, tmp_path) -> Program:
     """Runs the body of a C function on the recorder and returns what was recorded of it."""
 
     def run(body: str, reads_by_design: str = "", on: Path = recorder, **variables: str) -> dict[str, Any]:
@@ -312,7 +312,7 @@ print(json.dumps(launched(call)._asdict() if caching() else requested(call)._asd
 
 
 @pytest.fixture(scope="module", params=[("1.13.1", "3.9"), ("2.0.1", "3.11")], ids=lambda release: release[0])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(request: pytest.FixtureRequest, tmp_path_factory) -> Built:
     """The recorder of a real release, with the environment that was made for it."""
     version, python = request.param
     return installed(version, python, tmp_path_factory.mktemp("env"))

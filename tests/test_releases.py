@@ -75,7 +75,7 @@ def environment(environments: Path, release: str, lane: str) -> Path:
 
 
 @pytest.fixture
-def suite(tmp_path: Path, environments: Path) -> Path:
+def suite(tmp_path, environments) -> Path:
     """A copy of the suite without results, which shares the installed releases."""
     return copied(tmp_path / "suite")
 
@@ -108,7 +108,7 @@ def _parent(folder: Path) -> Path:
 
 
 @pytest.fixture
-def command(suite: Path) -> Command:
+def command(suite) -> Command:
     """Runs `asv` or `torch-history` in the copy, with a home of its own."""
 
     def run(tool: str, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:

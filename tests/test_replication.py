@@ -80,7 +80,7 @@ def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Path:
+def results(tmp_path) -> Path:
     for lane, seed, ratios in (
         (HERE, 1, {"both": 1.3, "here": 1.3, "opposite": 1.2, "small": 1.05, "large": 1.5}),
         (OTHER, 2, {"both": 1.25, "here": 1.0, "opposite": 0.8}),

@@ -59,7 +59,7 @@ class PlayedUv:
 
 
 @pytest.fixture
-def uv(monkeypatch: pytest.MonkeyPatch) -> PlayedUv:
+def uv(monkeypatch) -> PlayedUv:
     played = PlayedUv()
     monkeypatch.setattr(added, "run_uv", played)
     return played

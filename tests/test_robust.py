@@ -59,7 +59,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.fixture
-def here(results: Path) -> Path:
+def here(results) -> Path:
     """The folder of a machine `here` that has measured two releases, among results that the command reads."""
     for release in RELEASES:
         save(results, release)

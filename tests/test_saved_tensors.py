@@ -34,7 +34,7 @@ since_1_13 = pytest.mark.skipif(release() < (1, 13), reason="disable_saved_tenso
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., saved_tensors.Arguments]:
+def made(monkeypatch) -> Callable[..., saved_tensors.Arguments]:
     """Inputs of a script in sizes of our own."""
 
     def make(script: str, of: dict = TINY, requires_grad: int = 1, seed: int = 3) -> saved_tensors.Arguments:

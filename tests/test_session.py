@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -114,7 +113,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch) -> World:
     world = World()
 
     def spawner(environment: Any, *_: Any, **__: Any) -> Any:
@@ -146,7 +145,7 @@ Make = Callable[..., Session]
 
 
 @pytest.fixture
-def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> Make:
+def make(root, tmp_path, monkeypatch, world) -> Make:
     """A session of two releases and one question, its results and state in a folder of the test."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(root)
@@ -173,7 +172,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
 
 
 @pytest.fixture
-def one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_after_another(monkeypatch) -> None:
     """Releases take no turns, as on a GPU."""
     monkeypatch.setattr("torch_history.measuring.session.possible", lambda: False)
 
@@ -270,7 +269,7 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
 
 
 @pytest.fixture
-def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def _a_second_each(world, monkeypatch) -> None:
     """Lets a session believe that each process takes a second, and nothing else any time."""
     clock = SimpleNamespace(monotonic=lambda: float(len(world.asked)))
     for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
@@ -482,7 +481,7 @@ def counts_of(session: Session) -> dict[tuple[str, str], tuple[Any, Any]]:
 
 
 @pytest.fixture
-def counted_before(make: Make, world: World, said: Console) -> Session:
+def counted_before(make, world, said) -> Session:
     """A session that has counted everything."""
     world.environment = PACKAGES
     before = make(launches=1)
@@ -554,7 +553,7 @@ def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counte
 
 
 @pytest.fixture
-def recorder(make: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
+def recorder(make, monkeypatch) -> Callable[..., Session]:
     """A session of two releases on the recorder."""
     monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "recorder")
     return lambda: make(launches=1, only="counts")
@@ -577,7 +576,7 @@ def test_an_interrupted_count_goes_on_with_what_is_missing(recorder, world, said
 
 
 @pytest.fixture
-def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions]:
+def upgrade(make, tmp_path, said) -> Callable[..., Sessions]:
     """The sessions of an upgrade, with so many seconds of budget."""
     first = make()
     own = OwnWorkload("selection", "d" * 64, tmp_path, tmp_path / "mine.py", tmp_path / "mine.py")

@@ -92,7 +92,7 @@ variants = {name: of for name, of in list(globals().items()) if callable(of)}
 
 
 @pytest.fixture
-def suite(root: Path, tmp_path: Path) -> Path:
+def suite(root, tmp_path) -> Path:
     """What a step needs, with a stand-in for torch and a workload of steps that are known."""
     folder = tmp_path / "suite"
     for name in ("measure/start_up.py", "workloads/__init__.py", "workloads/start_up.py", "workloads/compilers.py"):

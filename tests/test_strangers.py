@@ -34,7 +34,7 @@ TIME = "intersection.Intersection.track_time"
 
 
 @pytest.fixture(autouse=True)
-def quiet(warned: list[str]) -> None:
+def quiet(warned) -> None:
     """What is said is no matter here."""
 
 

@@ -41,7 +41,7 @@ SHELL = {
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def said(monkeypatch) -> Iterator[list[str]]:
     """The sentences of warnings, each time that one is said."""
     files.warn.cache_clear()
     sentences: list[str] = []

@@ -106,7 +106,7 @@ def index() -> Iterator[Index]:
 
 
 @pytest.fixture
-def axis(tmp_path: Path) -> Path:
+def axis(tmp_path) -> Path:
     path = tmp_path / "releases.toml"
     path.write_text(AXIS, encoding="utf-8")
     return path

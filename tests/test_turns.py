@@ -64,7 +64,7 @@ class Release:
 
 
 @pytest.fixture(autouse=True)
-def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def happened(monkeypatch) -> list[str]:
     monkeypatch.setattr(turns, "LEAST_SECONDS", 0.0)
     Release.happened = []
     return Release.happened

@@ -88,3 +88,14 @@ def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke():
 )
 def test_typically_the_same_needs_the_whole_interval_within_the_margin(ratio, low, high, said):
     assert typical.words(typical.Typical(ratio, low, high, 6), "in 6 cases") == said
+
+
+def test_more_memory_is_told_in_bytes_too():
+    lane, _ = measured(3, 1.0)
+    peaks = [
+        {**one, "benchmark": one["benchmark"].replace("track_time", "track_peak_memory")} for one in lane["series"]
+    ]
+    for one, more in zip(peaks, (7_000_000, 8_500_000), strict=False):
+        one["numbers"] = [float(200_000 + more * (i % 2)) for i in range(2 * ROUNDS)]
+    lane["series"] = peaks[:2]
+    assert told(lane_of(lane), 0)["said"]["memory"] == "more in 2 cases, by 7.0 to 8.5 MB each, at most 44 times"

@@ -328,7 +328,7 @@ def test_change_whose_explanation_is_inconclusive_is_looked_for_again():
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
+def played(monkeypatch, tmp_path) -> Laboratory:
     """A laboratory of the real axis' releases that the command takes for its own."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

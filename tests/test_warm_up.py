@@ -24,7 +24,7 @@ def calls() -> Any:
 
 
 @pytest.fixture
-def quick_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_compile(monkeypatch) -> None:
     """torch.compile without the half minute in which it builds C++."""
     offered = compilers.compiled
 

@@ -27,7 +27,7 @@ LIBRARY = b"\0GLIBC_2.3.4\0GLIBC_2.17\0"
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> Path:
+def env(tmp_path) -> Path:
     """A folder with an environment of torch 9.0.0 and a package that it needs."""
     packages = tmp_path / "env" / "v9.0.0-py3.11" / "lib" / "python3.11" / "site-packages"
     torch = {
@@ -54,7 +54,7 @@ def install(packages: Path, name: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def index(tmp_path, monkeypatch) -> str:
     """An index with both packages, whose files a releases.lock in `tmp_path` names."""
     names = (
         "torch-9.0.0-cp311-cp311-manylinux_2_28_x86_64.whl",

@@ -63,7 +63,7 @@ READ = [command for command in written() if why_not_run(command)]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory) -> Path:
     """A copy of the project with a home of its own beside it, and the results of `TAGS` on every machine."""
     folder = tmp_path_factory.mktemp("written") / "project"
     left_out = shutil.ignore_patterns(".git", ".venv", "env", "html", "results", "tests", "node_modules", "__pycache__")
@@ -83,7 +83,7 @@ Start = Callable[[str], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(project: Path) -> Iterator[Start]:
+def start(project) -> Iterator[Start]:
     """Starts a line as a person would, in the copy."""
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     home = str(project.parent / "home")

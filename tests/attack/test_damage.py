@@ -4,7 +4,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +32,16 @@ FLIPS = 150
 """Cuts and flips of a file."""
 
 
-@dataclass(frozen=True)
-class Damage:
-    kind: str
-    words: str
-    data: bytes
-
-
-def damages(whole: bytes, attacks: Any, cuts: int = CUTS, flips: int = FLIPS) -> Iterator[Damage]:
-    """The file cut at random bytes, and with random bits flipped."""
+def damages(whole: bytes, attacks: Any, cuts: int = CUTS, flips: int = FLIPS) -> Iterator[tuple[str, str, bytes]]:
+    """The kind of damage, in words, and the file: cut at random bytes, and with random bits flipped."""
     for _ in range(cuts):
         end = attacks.random.randrange(len(whole))
-        yield Damage("cut", f"cut at byte {end} of {len(whole)}", whole[:end])
+        yield "cut", f"cut at byte {end} of {len(whole)}", whole[:end]
     for _ in range(flips):
         byte, bit = attacks.random.randrange(len(whole)), attacks.random.randrange(8)
         data = bytearray(whole)
         data[byte] ^= 1 << bit
-        yield Damage(
-            "flipped", f"bit {bit} of byte {byte} flipped, {whole[max(0, byte - 20) : byte + 20]!r}", bytes(data)
-        )
+        yield "flipped", f"bit {bit} of byte {byte} flipped, {whole[max(0, byte - 20) : byte + 20]!r}", bytes(data)
 
 
 @pytest.fixture
@@ -64,15 +54,14 @@ def both() -> Iterator[dict[str, Attacks]]:
             attack.all_survived()
 
 
-def tried(path: Path, both: dict[str, Attacks], read: Callable[[Damage], None], checksum: bool, **counts: int) -> None:
+def tried(path: Path, both: dict[str, Attacks], read: Callable[[bytes], None], checksum: bool, **counts: int) -> None:
     """Calls `read`, which raises where the damage was not survived, after each damage to the file; mends it at the end."""
     whole = path.read_bytes()
-    for damage in damages(whole, both["cut"], **counts):
-        kind = "flipped without" if damage.kind == "flipped" and not checksum else damage.kind
-        with both[kind](f"{path.name}: {damage.words}"):
+    for kind, words, data in damages(whole, both["cut"], **counts):
+        with both["flipped without" if kind == "flipped" and not checksum else kind](f"{path.name}: {words}"):
             warn.cache_clear()
-            path.write_bytes(damage.data)
-            read(damage)
+            path.write_bytes(data)
+            read(data)
     path.write_bytes(whole)
 
 
@@ -82,14 +71,14 @@ def test_launches(results, warned, both):
     whole = list(read_launches(results, "here"))
     others = [launch for launch in whole if launch.release != RELEASES[0]]
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         warned.clear()
         found = list(read_launches(results, "here"))
         wrong = [launch for launch in found if launch not in whole]
         assert not wrong, f"another number was read: {wrong[0]}"
         assert [launch for launch in found if launch in others] == others
         told = any(str(path) in sentence for sentence in warned)
-        missing = len(found) < len(others) + damage.data.count(b"\n")
+        missing = len(found) < len(others) + data.count(b"\n")
         assert told or not missing, "a line is left out without a word"
 
     tried(path, both, read, checksum=True)
@@ -101,7 +90,7 @@ def test_launches_are_compared_whatever_is_left(results, warned, both):
     whole = json.loads(command(*asked).stdout)["changes"]
     numbers = {(change["benchmark"], *change["parameters"]): (change["old"], change["new"]) for change in whole}
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         found = command(*asked)
         for change in json.loads(found.stdout)["changes"] if found.exit_code == 0 else ():
             wanted = numbers[change["benchmark"], *change["parameters"]]
@@ -115,7 +104,7 @@ def test_environments(results, warned, both):
     path = file_of(fill(results), "environments")
     whole = read_environment(results, "here", RELEASES[0], ENVIRONMENT)
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         found = read_environment(results, "here", RELEASES[0], ENVIRONMENT)
         assert found in (whole, {}), f"another environment was read: {found}"
 
@@ -131,7 +120,7 @@ def test_old_lines_have_no_checksum_and_are_read_as_before(lab, tmp_path, warned
     count = len(list(read_launches(tmp_path, "here")))
     assert count == 4
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         assert len(list(read_launches(tmp_path, "here"))) <= count + 1
 
     tried(path, both, read, checksum=False, flips=100)
@@ -140,14 +129,14 @@ def test_old_lines_have_no_checksum_and_are_read_as_before(lab, tmp_path, warned
 def test_results_of_asv_and_records_of_machines(results, warned, both):
     here = fill(results)
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         try:
             load_asvs(file_of(here, "json"))
         except ValueError as error:
             told = str(error)
             assert told.startswith("it ")
 
-    def record(damage: Damage) -> None:
+    def record(data: bytes) -> None:
         assert record_of(here)["machine"] == "here"
 
     tried(file_of(here, "json"), both, read, checksum=False)
@@ -158,7 +147,7 @@ def test_list_of_benchmarks(results, tmp_path, both):
     fill(results)
     conf = suite.load().config()
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         try:
             with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
                 link_readable(conf, Path(folder))
@@ -180,7 +169,7 @@ def test_state_of_a_session(results, tmp_path, warned, both):
     state.write_text(json.dumps({"id": first.session, "finished": False}))
     assert Session(conf, axis, plan, environment, folder=tmp_path).resumed
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         session = Session(conf, axis, plan, environment, folder=tmp_path)
         assert isinstance(session.id, str)
         assert not session.finished, "nothing was measured, and the session counts as finished"
@@ -193,14 +182,14 @@ def test_list_and_lock_of_releases(root, tmp_path, both):
     releases, lock = (Path(shutil.copy(root / name, tmp_path)) for name in ("releases.toml", "releases.lock"))
     newest = Axis.load(releases).newest
 
-    def axis(damage: Damage) -> None:
+    def axis(data: bytes) -> None:
         try:
             assert Axis.load(releases).releases
         except (UserError, util.UserError) as error:
             told = str(error)
             assert "releases.toml" in told
 
-    def locked(damage: Damage) -> None:
+    def locked(data: bytes) -> None:
         try:
             pins.locked_packages(newest, "3.11", lock)
         except (UserError, util.UserError) as error:
@@ -216,7 +205,7 @@ def test_configuration_of_asv(root, tmp_path, monkeypatch, both):
         shutil.copy(root / name, tmp_path)
     monkeypatch.chdir(tmp_path)
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         monkeypatch.chdir(tmp_path)
         found = command("compare", "2.0.1", "2.1.0", "--machine", "nobody")
         assert found.exit_code == 1
@@ -231,7 +220,7 @@ def test_mark_of_an_environment(tmp_path, both):
     mark = folder / environments.MARK
     mark.write_text(json.dumps({"requirements": ["torch==2.0.1"], "packages": ["numpy==1.26.4"]}))
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         assert environments.is_ready(folder, ["torch==2.0.1"]) in (True, False)
 
     tried(mark, both, read, checksum=False)
@@ -249,7 +238,7 @@ def test_calibrations(tmp_path, warned, both):
     append_launches(path, arms)
     calibration.read(path)
 
-    def read(damage: Damage) -> None:
+    def read(data: bytes) -> None:
         try:
             found = calibration.read(path)
         except (UserError, util.UserError) as error:

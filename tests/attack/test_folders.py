@@ -24,7 +24,7 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(root, tmp_path, monkeypatch) -> Path:
     """A checkout that may be lost, in a home folder of its own; the working folder."""
     from torch_history.measuring import machine
 

@@ -32,7 +32,7 @@ SECONDS = 120
 
 
 @pytest.fixture
-def whole(results: Path) -> Path:
+def whole(results) -> Path:
     """Results with a file of every kind."""
     here = fill(results)
     launches = file_of(here, "jsonl").read_bytes()
