@@ -1,5 +1,5 @@
-"""Does a machine that has a torch and little else measure it? Packages that it lacks are made unimportable; for the long
-tests the network is taken away too."""
+"""Does a machine that has a torch and little else do without the rest? Packages that it lacks are made unimportable here; a
+kit measures without a network in tests/test_kit.py."""
 
 import os
 import sys
@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from .processes import ROOT, ran
-from .test_releases import environments  # noqa: F401  a fixture
 
 LACKING = ("requests", "threadpoolctl", "torch", "uv", "virtualenv")
 """What is made unimportable: all that a container with PyTorch has not, and asv does not need to measure."""
