@@ -25,7 +25,7 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-def until(true: Callable[[], Any], seconds: float = 30.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     ends = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < ends, f"nothing happened within {seconds:g} s"

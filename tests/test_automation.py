@@ -47,10 +47,8 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first():
     assert [name for name, job in found.items() if "contents: write" in job] == ["sync", "commit"]
     assert "torch-history run" not in found["sync"] + found["commit"]
     in_turn = [
-        'torch-history check "$RUNNER_TEMP/measured"',
-        'tools.measured add "$RUNNER_TEMP/measured"',
-        "torch-history check results/",
-        ".ci/commit",
+        *('torch-history check "$RUNNER_TEMP/measured"', 'tools.measured add "$RUNNER_TEMP/measured"'),
+        *("torch-history check results/", ".ci/commit"),
     ]
     assert in_turn == sorted(in_turn, key=found["commit"].index)
     handed_over = [re.findall(r"path: (.*)", found[job]) for job in ("measure", "commit")]

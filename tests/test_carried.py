@@ -607,14 +607,7 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
     assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
     make.make(tmp_path / "kit", PYTHON, lambda words: None)
     options = [
-        "--no-ask",
-        "--device",
-        "cpu",
-        "--only",
-        "counts",
-        "--question",
-        "intersection",
-        "--question",
+        *("--no-ask", "--device", "cpu", "--only", "counts", "--question", "intersection", "--question"),
         "batching",
     ]
     command = [

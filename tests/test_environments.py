@@ -378,11 +378,7 @@ def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock, packa
 ALTERING = (
     *("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "PYTORCH_JIT"),
     *(
-        "OMP_PROC_BIND",
-        "KMP_AFFINITY",
-        "MKL_CBWR",
-        "MALLOC_ARENA_MAX",
-        "TORCHINDUCTOR_MAX_AUTOTUNE",
+        *("OMP_PROC_BIND", "KMP_AFFINITY", "MKL_CBWR", "MALLOC_ARENA_MAX", "TORCHINDUCTOR_MAX_AUTOTUNE"),
         "A_NAME_OF_TOMORROW",
     ),
 )

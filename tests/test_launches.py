@@ -118,10 +118,7 @@ def test_launch_keeps_samples_case_by_case(tmp_path):
     assert [list(case.samples) for case in launch.cases] == SAMPLES
     assert [case.number for case in launch.cases] == [0.30, 2.4, 0.03, 0.3]
     assert (launch.release, launch.environment, launch.benchmark, launch.version) == (
-        "v2.0.1",
-        ENVIRONMENT,
-        "intersection.Intersection.track_time",
-        "1",
+        *("v2.0.1", ENVIRONMENT, "intersection.Intersection.track_time", "1"),
     )
     assert launch.duration == pytest.approx(12.345, abs=0.01)
     facts = dict(launch.facts)

@@ -28,14 +28,7 @@ sys.exit(start.main())
 @pytest.mark.parametrize("module", ["click", "rich.console", "numpy", "asv"])
 def test_signal_while_modules_are_imported_is_a_sentence(number, module):
     command = [
-        sys.executable,
-        "-c",
-        AT_AN_IMPORT,
-        str(int(number)),
-        module,
-        "run",
-        "--installed",
-        "--python",
+        *(sys.executable, "-c", AT_AN_IMPORT, str(int(number)), module, "run", "--installed", "--python"),
         "nothing",
     ]
     hangup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # which nohup has made to be ignored
