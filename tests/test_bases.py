@@ -137,11 +137,6 @@ def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(mea
     assert (found.gpu.startswith(advice[0]), found.gpu.endswith(advice[1])) == (True, True)
 
 
-def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
-    sizes = {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0}
-    return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
-
-
 def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another():
     old = of(RECORDED["turing"], peaks("recorder", {"1.8.1": 1.0, "1.12.0": None, "1.12.1": 1.0}, "release-py3.9"))
     assert cells(row(*TURING, *old, *HOPPER))[1] == (

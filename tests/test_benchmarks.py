@@ -279,6 +279,13 @@ def test_process_forked_after_discovery_can_still_use_cuda(children):
     assert children.said["bad fork"] == ["False"]
 
 
+def test_process_forked_after_cuda_was_asked_could_not(children):
+    # so that the test above can fail at all
+    if not children.has_cuda:
+        pytest.skip("this torch is built without CUDA, so no fork can be bad")
+    assert children.said["bad fork after CUDA was asked"] == ["True"]
+
+
 def intersection_metrics() -> list[str]:
     return json.loads(
         python("import json, measure; from workloads import intersection; print(json.dumps(intersection.METRICS))")

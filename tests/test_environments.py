@@ -97,10 +97,6 @@ class FakeUv:
         return [call for call in self.calls if call[: len(step)] == list(step)]
 
 
-def failed(said: str) -> subprocess.CalledProcessError:
-    return subprocess.CalledProcessError(2, ["uv"], output="", stderr=said)
-
-
 @pytest.fixture
 def uv(monkeypatch) -> FakeUv:
     fake = FakeUv()
@@ -149,11 +145,6 @@ def test_release_is_built_from_exactly_what_was_asked(lane, conf, uv):
 
 
 LOCKED = ("torch==2.0.1", "asv-runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3", "sympy==1.13.1")
-
-
-def listed(call: list[str], option: str) -> list[str]:
-    """The lines of the file that uv was given by `option`."""
-    return Path(call[call.index(option) + 1]).read_text().splitlines()
 
 
 @pytest.mark.parametrize(

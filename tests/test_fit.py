@@ -1,9 +1,7 @@
 """Does `fit` find the largest batch, say when it cannot tell, and refuse what only a GPU can tell?"""
 
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -102,13 +100,6 @@ def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one():
 )  # fmt: skip
 def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused, said):
     assert re.search(said, explained(refused))
-
-
-def environment(folder: Path, requirements: list[str]) -> None:
-    """What tells of a finished environment in `folder`."""
-    (folder / "bin").mkdir(parents=True)
-    (folder / "bin" / "python").touch()
-    (folder / "torch-history.json").write_text(json.dumps({"requirements": requirements}))
 
 
 @pytest.mark.parametrize(
