@@ -83,9 +83,7 @@ class Cluster:
         self._run("slurmctld", "slurmctld", "-D")
         for name in self.names:
             self._run(name, "slurmd", "-D", "-N", name)
-        self._wait(
-            lambda: self.ask("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * len(self.names)
-        )
+        self._wait(lambda: self.ask("sinfo", "--noheader", "--Node", "-o", "%T").split() == ["idle"] * len(self.names))
 
     def ask(self, *command: str) -> str:
         """What one of Slurm's commands prints, empty where it fails."""

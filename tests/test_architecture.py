@@ -68,9 +68,7 @@ def test_what_of_the_recorder_runs_inside_a_release_imports_torch_at_most():
         ast.parse(path.read_text(), feature_version=(3, 9))
 
 
-@pytest.mark.parametrize(
-    "path", [path for package in INSIDE_A_RELEASE for path in modules(package)], ids=lambda p: p.stem
-)
+@pytest.mark.parametrize("path", [path for each in INSIDE_A_RELEASE for path in modules(each)], ids=lambda p: p.stem)
 def test_what_runs_inside_a_release_is_python_3_9(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     annotated = any(getattr(node, "annotation", None) or getattr(node, "returns", None) for node in ast.walk(tree))

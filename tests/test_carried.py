@@ -601,9 +601,7 @@ def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work):
 
 
 @pytest.mark.releases
-def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones_did(
-    real_parts, machine_python, tmp_path
-):
+def test_a_carried_release_counts_beside_the_installed_one_as_committed_ones(real_parts, machine_python, tmp_path):
     assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
     make.make(tmp_path / "kit", PYTHON, lambda words: None)
     options = [
@@ -642,7 +640,5 @@ def counted(results: Path, machine: str, release: str, environment: str) -> dict
     found: dict[tuple[str, tuple[str, ...]], float] = {}
     for launch in read_launches(results, machine, environment, ("intersection", "batching")):
         if launch.release == release and metric_of(launch.benchmark).kind == "counts":
-            found |= {
-                (launch.benchmark, case.parameters): case.value for case in launch.cases if case.value is not None
-            }
+            found |= {(launch.benchmark, of.parameters): of.value for of in launch.cases if of.value is not None}
     return found

@@ -53,9 +53,7 @@ def test_only_the_releases_of_an_undecided_pair_are_measured_again():
 
 
 def test_what_scatters_too_much_is_given_up_and_counted():
-    found = effort(
-        launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, rounds=FORECAST_FROM), [("a", "b")]
-    )
+    found = effort(launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, FORECAST_FROM), [("a", "b")])
     assert (found.series, found.undecided, found.hopeless, found.cases) == (1, 0, 1, {})
 
 

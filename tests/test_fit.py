@@ -69,9 +69,8 @@ def test_steps_in_memory_cost_no_more_tries():
 def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer():
     fits, unclear, no = Try(Outcome.FITS, 1), Try(Outcome.UNCLEAR, 2), Try(Outcome.TOO_MUCH)
     assert said_of(Largest({8: fits, 9: no})) == "8 fits, 9 does not (2 tries)"
-    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == (
-        "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
-    )
+    several = "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
+    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == several
     assert said_of(Largest({1: no})) == "none fits surely, 1 does not (1 tries)"
     assert said_of(Largest({8: no, 9: fits})).startswith("CAN'T TELL")
     assert said_of(Largest({7: unclear, 8: fits, 9: no})) == (
@@ -110,9 +109,7 @@ def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused, said):
         ("'12.8'", True, "multiProcessorCount", "multiProcessorCount of the card 'turing' is 0"),
     ],
 )
-def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said_of_them(
-    tmp_path, monkeypatch, cuda, nvrtc, zero, said
-):
+def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said(tmp_path, monkeypatch, cuda, nvrtc, zero, said):
     devices = tmp_path / "devices.toml"
     devices.write_text(
         re.sub(rf"^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1, flags=re.MULTILINE)

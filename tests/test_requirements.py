@@ -84,9 +84,7 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path, uv):
 @pytest.mark.parametrize("step", ["compile", "install"])
 def test_what_fails_is_told_and_leaves_nothing(tmp_path, uv, step):
     uv.failing[step] = "No solution found"
-    with pytest.raises(
-        AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution found"
-    ):
+    with pytest.raises(AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution"):
         add(tmp_path)
     assert not list(tmp_path.glob("added/*"))
     uv.failing.clear()

@@ -258,9 +258,7 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
     session.measure(said)
     launches = session.launches()
     assert rounds_of(launches, "slower") < rounds_of(launches, "noisy")
-    verdicts = {
-        change.series.parameters[0]: change.verdict for change in compare(launches, OLD, NEW) if change.series.varies
-    }
+    verdicts = {of.series.parameters[0]: of.verdict for of in compare(launches, OLD, NEW) if of.series.varies}
     assert verdicts["'slower'"] is Verdict.SLOWER
     assert verdicts["'even'"] is Verdict.SAME
     text = said.export_text()

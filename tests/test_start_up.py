@@ -173,9 +173,8 @@ def test_what_was_imported_before_is_refused(suite):
 
 
 def test_the_first_process_of_a_launch_is_not_counted(monkeypatch):
-    runs = iter(
-        [{"seconds": 9.0 - i, "busy": 8.0 - i, "memory": 70 + i, "resident": 90 + i} for i in range(start_up.PROCESSES)]
-    )
+    of = range(start_up.PROCESSES)
+    runs = iter([{"seconds": 9.0 - i, "busy": 8.0 - i, "memory": 70 + i, "resident": 90 + i} for i in of])
     monkeypatch.setattr(start_up, "_in_a_process", lambda workload, variant: next(runs))
     found = start_up.measured("start_up", "import_torch")
     assert found["start_time"] == [9.0 - i for i in range(1, start_up.PROCESSES)]

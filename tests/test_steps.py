@@ -248,9 +248,7 @@ def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift():
 
 def test_told_change_names_the_levels_over_the_whole_axis_and_each_step():
     tags = TAGS[:20]
-    steps = told(
-        measured(lambda i: 1.0 * (1.3 if i >= 5 else 1) * (1.2 if i >= 12 else 1), in_sessions(tags, 5), 0.002)
-    )
+    steps = told(measured(lambda i: (1.3 if i >= 5 else 1) * (1.2 if i >= 12 else 1), in_sessions(tags, 5), 0.002))
     net = steps[0].net
     assert net
     assert (net.first, net.last) == (tags[0], tags[-1])
@@ -284,9 +282,7 @@ def test_count_that_came_back_was_an_excursion(values, expected):
 
 
 def exact(values: Sequence[float], benchmark: str = BYTES) -> list[Launch]:
-    return list(
-        itertools.chain.from_iterable(counted(tag, [x], benchmark) for tag, x in zip(TAGS, values, strict=False))
-    )
+    return [one for tag, x in zip(TAGS, values, strict=False) for one in counted(tag, [x], benchmark)]
 
 
 def test_every_change_of_bytes_is_told_to_the_byte():
@@ -309,9 +305,7 @@ def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that():
     """In MB: two steps, one that comes back, and a release whose launches disagree, which is passed over."""
     levels = [(100, 101), (102, 100), (90, 130), (140, 141), (139, 142), (180, 181), (140, 143), (143, 141)]
     memory = "start_up.StartUp.track_start_memory"
-    launches = [
-        x for tag, of in zip(TAGS, levels, strict=False) for x in counted(tag, [1e6 * one for one in of], memory)
-    ]
+    launches = [x for tag, of in zip(TAGS, levels, strict=False) for x in counted(tag, [1e6 * n for n in of], memory)]
     found = told(launches)
     assert set(where(found)) == {(Kind.EXCURSION, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[3], TAGS[3])}
     step = next(step for step in found if step.kind is Kind.STEP)

@@ -92,9 +92,7 @@ def test_typically_the_same_needs_the_whole_interval_within_the_margin(ratio, lo
 
 def test_more_memory_is_told_in_bytes_too():
     lane, _ = measured(3, 1.0)
-    peaks = [
-        {**one, "benchmark": one["benchmark"].replace("track_time", "track_peak_memory")} for one in lane["series"]
-    ]
+    peaks = [{**one, "benchmark": one["benchmark"].replace("_time", "_peak_memory")} for one in lane["series"]]
     for one, more in zip(peaks, (7_000_000, 8_500_000), strict=False):
         one["numbers"] = [float(200_000 + more * (i % 2)) for i in range(2 * ROUNDS)]
     lane["series"] = peaks[:2]

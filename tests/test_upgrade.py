@@ -185,9 +185,7 @@ def test_function_that_breaks_is_found_like_one_that_changes():
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.17.0"], "mine peak memory, f": ["v2.17.0"]}
     assert len(laboratory.installed) <= 7
-    assert "mine f: BROKE: RuntimeError: gone (peak memory, time).\n  at v2.17.0 (after v2.16.0): BROKE.\n" in text(
-        found
-    )
+    assert "mine f: BROKE: RuntimeError: gone (peak memory, time).\n  at v2.17.0 (after v2.16.0): BROKE." in text(found)
 
 
 def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_would_have_been_seen():

@@ -39,9 +39,8 @@ COMMAND = "import sys; sys.argv[0] = 'torch-history'; from torch_history.__main_
 
 
 def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_a_sentence(tmp_path):
-    code = BLOCK + IMPORTED.format(root=ROOT).replace(
-        'release._root / "none"', f"type(release._root)({str(tmp_path)!r})"
-    )
+    folder = f"type(release._root)({str(tmp_path)!r})"
+    code = BLOCK + IMPORTED.format(root=ROOT).replace('release._root / "none"', folder)
     surroundings = {**os.environ, "HOME": str(tmp_path), "TORCH_HISTORY_DEVICE": "cpu"}
     ran(sys.executable, "-c", code, cwd=ROOT, env=surroundings)
 

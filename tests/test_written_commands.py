@@ -44,9 +44,7 @@ def written() -> list[str]:
     blocks = (
         block
         for page in PAGES
-        for language, block in re.findall(
-            r"^```(\w*)\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S
-        )
+        for language, block in re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.M | re.S)
         if not language
     )
     lines = (line.partition("  # ")[0].partition(" # ")[0] for block in blocks for line in block.splitlines())

@@ -35,12 +35,10 @@ SECONDS = 120
 def whole(results) -> Path:
     """Results with a file of every kind."""
     here = fill(results)
-    launches = file_of(here, "jsonl").read_bytes()
+    lines = file_of(here, "jsonl").read_bytes()
     for name in ("calibration", "agreement"):
         (here / name).mkdir()
-        (here / name / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(
-            launches.replace(b'"launch":"', b'"launch":"x')
-        )
+        (here / name / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(lines.replace(b'"launch":"', b'"launch":"x'))
     add_details(file_of(here, "recorded"), "s", {"q 'a' 'small'": {"kernels": {"a": 1}}})
     causes.write(results, "here", EVIDENCE)
     write(results, TOLD)

@@ -57,9 +57,8 @@ def test_full_disk_is_told_with_the_name_of_the_file(results, tmp_path, warned, 
             with attack("publish"):
                 fill(results)
                 html = tmp_path / "disk" / "html"
-                said = within(
-                    90, lambda: command("publish", "--html-dir", str(html), "--results-dir", str(results)).stderr
-                )
+                asked = ("publish", "--html-dir", str(html), "--results-dir", str(results))
+                said = within(90, lambda: command(*asked).stderr)
                 assert "No space left" in said or "full" in said
                 assert str(tmp_path / "disk") in said
                 assert not html.exists()

@@ -154,9 +154,7 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, wa
             lines = []
             for release in RELEASES:
                 line = {**changed(value)[place], "release": release}
-                lines += [
-                    json.dumps({**line, "session": f"{turn}", "launch": f"{release}{turn}"}) for turn in (1, 2, 3)
-                ]
+                lines += [json.dumps({**line, "session": f"{n}", "launch": f"{release}{n}"}) for n in (1, 2, 3)]
             path = results / "stranger" / f"v2.0.1-{ENVIRONMENT}.jsonl"
             path.parent.mkdir(exist_ok=True)
             path.write_text("\n".join(lines) + "\n")
@@ -225,8 +223,6 @@ def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, at
             assert len({lane.id.lower() for lane in found}) == len(found), "two lanes would be one file"
             shown = {(lane.name, lane.environment) for lane in found}
             for machine, _ in set(pair) - shown:
-                assert any(f"'{machine}'" in said or f"/{machine}" in said for said in warned), (
-                    "a lane is missing without a word"
-                )
+                assert any(f"'{machine}'" in of or f"/{machine}" in of for of in warned), "a lane is missing unsaid"
             assert shown
             warn.cache_clear()
