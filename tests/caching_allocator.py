@@ -1,7 +1,5 @@
 """PyTorch's caching allocator as its documentation and comments describe it: it knows nothing of the recorder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MIB = 2**20
@@ -71,8 +69,8 @@ class Block:
     address: int
     pool: str
     held: bool = False
-    before: Block | None = None
-    after: Block | None = None
+    before: "Block | None" = None
+    after: "Block | None" = None
 
 
 class Allocator:

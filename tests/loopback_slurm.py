@@ -3,8 +3,6 @@
 Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os
@@ -16,6 +14,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from .processes import ran
 
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
@@ -83,13 +83,11 @@ class Cluster:
         self._run("slurmctld", "slurmctld", "-D")
         for name in self.names:
             self._run(name, "slurmd", "-D", "-N", name)
-        self._wait(
-            lambda: self.ask("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * len(self.names)
-        )
+        self._wait(lambda: self.ask("sinfo", "--noheader", "--Node", "-o", "%T").split() == ["idle"] * len(self.names))
 
     def ask(self, *command: str) -> str:
         """What one of Slurm's commands prints, empty where it fails."""
-        return subprocess.run(command, env=self.surroundings, capture_output=True, text=True, timeout=60).stdout
+        return ran(*command, env=self.surroundings, timeout=60, code=None).stdout
 
     def end(self) -> None:
         """Ends everything that was started with this cluster's configuration, jobs included, and nothing else."""

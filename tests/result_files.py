@@ -1,7 +1,5 @@
 """The files of results as a session writes them, with what a test does not care about filled in."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A lane of the site in one piece, read from its files in data/ and written into them; and what axe says of a page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -55,19 +53,7 @@ def history_of(lane: dict[str, Any]) -> History:
 
 
 def _launch(series: Series, tag: str, session: str, turn: int, facts: dict[str, Any]) -> Launch:
-    return Launch(
-        session=session,
-        round=turn,
-        launch="",
-        release=tag,
-        environment=series.environment,
-        benchmark=series.benchmark,
-        version="1",
-        started_at="",
-        duration=0.0,
-        facts=facts,
-        cases=(),
-    )
+    return Launch(session, turn, "", tag, series.environment, series.benchmark, "1", "", 0.0, facts, ())
 
 
 def lane_of(lane: dict[str, Any]) -> Lane:

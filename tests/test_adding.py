@@ -1,8 +1,6 @@
 """Is a metric one row and the line that measures it, and a question its workload and two lines? Both are added to a copy of
 the checkout, where nothing else is touched, and then measured, checked, listed, published and compared."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from .processes import ran
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 from .site_data import read_lane
 
@@ -61,7 +60,7 @@ Command = Callable[..., str]
 
 
 @pytest.fixture
-def copy(root: Path, tmp_path: Path) -> Path:
+def copy(root, tmp_path) -> Path:
     """A checkout to which a metric and a question were added."""
     folder = tmp_path / "checkout"
     shutil.copytree(root, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "env", "html", "results"))
@@ -75,15 +74,14 @@ def copy(root: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def command(copy: Path) -> Command:
+def command(copy) -> Command:
     """What `torch-history` prints in the copy."""
 
     def run(*arguments: str) -> str:
         surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
         code = "from torch_history.cli import main; main()"
         process = [sys.executable, "-c", code, *arguments]
-        answer = subprocess.run(process, cwd=copy, env=surroundings, capture_output=True, text=True)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
+        answer = ran(*process, cwd=copy, env=surroundings)
         return answer.stdout
 
     return run
@@ -130,7 +128,7 @@ def case_of(name: str, params: list[list[str]]) -> dict[str, Any]:
     return {"parameters": [params[0][0], params[1][0]], **number}
 
 
-def test_what_was_added_is_checked_listed_published_and_compared(copy: Path, command: Command) -> None:
+def test_what_was_added_is_checked_listed_published_and_compared(copy, command):
     code = "import json; from torch_history.store.sources import here; print(json.dumps(here()))"
     process = [sys.executable, "-c", code]
     answer = subprocess.run(process, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, stdout=-1, check=True)
@@ -139,7 +137,7 @@ def test_what_was_added_is_checked_listed_published_and_compared(copy: Path, com
 
 
 @pytest.mark.releases
-def test_what_was_added_is_measured_by_a_release_and_compared(root: Path, copy: Path, command: Command) -> None:
+def test_what_was_added_is_measured_by_a_release_and_compared(root, copy, command):
     python = root / "env" / f"{NEW}-py3.11" / "bin" / "python"
     if not python.exists():
         pytest.skip(f"there is no {NEW} in {root / 'env'}: `torch-history run {NEW}` installs it")

@@ -5,17 +5,15 @@ torch_history -> asv, contract, never torch; contract -> nothing; recorder -> to
 release imports torch at most. The rooms of torch_history are held by import-linter: see pyproject.toml.
 """
 
-from __future__ import annotations
-
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
+
 INSIDE_A_RELEASE = ("benchmarks", "contract", "measure", "workloads")
 
 
@@ -45,7 +43,7 @@ def imported_by(package: str) -> dict[str, set[str]]:
     return found
 
 
-def test_tool_imports_nothing_that_runs_inside_a_release() -> None:
+def test_tool_imports_nothing_that_runs_inside_a_release():
     assert not imported_by("torch_history").keys() & {"torch", "benchmarks", "workloads", "measure"}
 
 
@@ -58,11 +56,11 @@ def test_tool_imports_nothing_that_runs_inside_a_release() -> None:
         ("contract", set()),
     ],
 )
-def test_what_runs_inside_a_release_imports_what_it_may(package: str, others: set[str]) -> None:
+def test_what_runs_inside_a_release_imports_what_it_may(package, others):
     assert imported_by(package).keys() <= others
 
 
-def test_what_of_the_recorder_runs_inside_a_release_imports_torch_at_most() -> None:
+def test_what_of_the_recorder_runs_inside_a_release_imports_torch_at_most():
     inside = [ROOT / "recorder" / name for name in ("__init__.py", "record.py", "counts.py")]
     named = {name for path in inside for name in imports(path.read_text(), "recorder")}
     assert named - sys.stdlib_module_names - {"recorder"} == {"torch"}
@@ -70,10 +68,8 @@ def test_what_of_the_recorder_runs_inside_a_release_imports_torch_at_most() -> N
         ast.parse(path.read_text(), feature_version=(3, 9))
 
 
-@pytest.mark.parametrize(
-    "path", [path for package in INSIDE_A_RELEASE for path in modules(package)], ids=lambda p: p.stem
-)
-def test_what_runs_inside_a_release_is_python_3_9(path: Path) -> None:
+@pytest.mark.parametrize("path", [path for each in INSIDE_A_RELEASE for path in modules(each)], ids=lambda p: p.stem)
+def test_what_runs_inside_a_release_is_python_3_9(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     annotated = any(getattr(node, "annotation", None) or getattr(node, "returns", None) for node in ast.walk(tree))
     if annotated:
@@ -81,12 +77,9 @@ def test_what_runs_inside_a_release_is_python_3_9(path: Path) -> None:
         assert "from __future__ import annotations" in path.read_text()
 
 
-# --- what is committed
-
-
 def tracked() -> dict[str, str]:
     """The text of every file that git tracks; files that are not text are left out."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    names = ran("git", "ls-files", "-z", cwd=ROOT, code=None)
     if names.returncode:
         pytest.skip("this is no git checkout, so there is no list of committed files")
     texts = {}
@@ -99,13 +92,13 @@ def tracked() -> dict[str, str]:
     return texts
 
 
-def test_no_committed_file_names_a_folder_of_one_machine() -> None:
+def test_no_committed_file_names_a_folder_of_one_machine():
     folder = re.compile(r"(?<![\w.:/-])/(?:root|work|home)/\w")
     found = [f"{name}: {match.group()}" for name, text in tracked().items() for match in folder.finditer(text)]
     assert found == []
 
 
-def test_no_committed_file_names_a_package_registrys_host() -> None:
+def test_no_committed_file_names_a_package_registrys_host():
     hosts = ["files." + "pythonhosted", "pypi" + ".org/simple", "registry." + "npmjs"]
     found = [f"{name}: {host}" for name, text in tracked().items() for host in hosts if host in text]
     assert found == []

@@ -1,8 +1,6 @@
 """Is a card that nobody described pretended as its driver says it is? The recorder takes the driver's place: pretending a
 known card, it answers what that card is, and the card that comes of these answers must be the known one again."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -18,7 +16,7 @@ from recorder import Refused
 from recorder.build import compile_bodies, link, redirection_source
 from recorder.cards import Card, asked_card, cards, members, source
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 
 def driver(folder: Path, known: Mapping[str, Card]) -> Path:
@@ -31,28 +29,28 @@ def driver(folder: Path, known: Mapping[str, Card]) -> Path:
 def ask(folder: Path | None, card: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, "RECORDER_CARD": card, "LD_LIBRARY_PATH": str(folder or ""), **variables}
     command = [sys.executable, "-m", "measure.card"]
-    return subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
+    return ran(*command, cwd=ROOT, env=surroundings, code=None)
 
 
 @pytest.fixture(scope="module")
-def pretended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pretended(tmp_path_factory) -> Path:
     return driver(tmp_path_factory.mktemp("driver"), cards())
 
 
 @pytest.fixture(scope="module")
-def answer(pretended: Path) -> dict[str, Any]:
+def answer(pretended) -> dict[str, Any]:
     """What the driver of a known card says."""
     found: dict[str, Any] = json.loads(ask(pretended, "hopper").stdout)
     return found
 
 
 @pytest.mark.parametrize("key", list(cards()))
-def test_a_known_card_that_is_asked_is_that_card_again(pretended: Path, key: str) -> None:
+def test_a_known_card_that_is_asked_is_that_card_again(pretended, key):
     card = asked_card("asked", json.loads(ask(pretended, key).stdout))
     assert (card.key, card.title, card.values) == ("asked", cards()[key].title, cards()[key].values)
 
 
-def test_a_card_that_was_asked_can_be_pretended_itself(answer: dict[str, Any], tmp_path: Path) -> None:
+def test_a_card_that_was_asked_can_be_pretended_itself(answer, tmp_path):
     """Its numbers are those of no known card, one of them negative, as a card says that has no node of memory."""
     attributes = {**answer["attributes"], "16": 7, "108": 0, "131": -1}
     strange = asked_card("asked", {"name": "NVIDIA Voodoo 5", "memory": 3 * 2**30, "attributes": attributes})
@@ -61,18 +59,18 @@ def test_a_card_that_was_asked_can_be_pretended_itself(answer: dict[str, Any], t
     assert (strange.capability, strange.memory) == ("sm_90", 3 * 2**30)
 
 
-def test_the_driver_is_asked_for_every_number_that_a_card_has(answer: dict[str, Any]) -> None:
+def test_the_driver_is_asked_for_every_number_that_a_card_has(answer):
     wanted = {str(number) for member in members() for number in member.attributes}
     assert set(answer["attributes"]) == wanted
     assert {number for line in NUMBERS.findall(PROPERTIES.read_text()) for number in line.split()} == wanted
 
 
-def test_what_an_old_driver_does_not_know_is_as_every_card_has_it(answer: dict[str, Any]) -> None:
+def test_what_an_old_driver_does_not_know_is_as_every_card_has_it(answer):
     attributes = {number: value for number, value in answer["attributes"].items() if int(number) < 112}
     assert asked_card("asked", {**answer, "attributes": {**attributes, "120": 1}}).values == cards()["hopper"].values
 
 
-def test_a_number_that_nobody_gives_is_refused_by_name(answer: dict[str, Any]) -> None:
+def test_a_number_that_nobody_gives_is_refused_by_name(answer):
     attributes = {number: value for number, value in answer["attributes"].items() if number != "16"}
     with pytest.raises(Refused, match=r"The driver of 'NVIDIA H100 80GB HBM3' does not say multiProcessorCount"):
         asked_card("asked", {**answer, "attributes": attributes})
@@ -95,9 +93,7 @@ def test_a_number_that_nobody_gives_is_refused_by_name(answer: dict[str, Any]) -
         ({"16": 2**31}, "is 2147483648, which is no whole number"),
     ],
 )  # fmt: skip
-def test_a_strangers_description_is_checked_before_it_is_compiled(
-    answer: dict[str, Any], change: dict[str, Any], said: str
-) -> None:
+def test_a_strangers_description_is_checked_before_it_is_compiled(answer, change, said):
     numbers = {name: value for name, value in change.items() if name.isdigit()}
     asked = {**answer, **{name: value for name, value in change.items() if not name.isdigit()}}
     if numbers:

@@ -1,7 +1,5 @@
 """Do the workflows and the scripts that they call do what they say? Nothing here reaches a forge: `gh` is a stand-in."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from .lab import MACHINE, write_lab
+from .processes import ROOT, program, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 GH = """\
@@ -28,36 +26,8 @@ fi
 """
 
 
-def executable(path: Path, text: str) -> Path:
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
-# --- workflows
-
-
-def test_every_command_of_the_workflows_exists() -> None:
-    """`make` targets, scripts, and commands of the tool with their options, as the workflows write them."""
-    text = "\n".join(path.read_text() for path in WORKFLOWS)
-    scripts = set(re.findall(r"(?:bash |run: )(\.ci/[\w-]+)", text))
-    assert scripts == {".ci/run", ".ci/commit", ".ci/report-regressions"}
-    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
-    commands = re.findall(r"\.venv/bin/torch-history ([a-z]+)((?: --[a-z]+)?)", text)
-    assert {name for name, _ in commands} == {"run", "prune", "publish", "check"}
-    for name, option in commands:
-        answer = subprocess.run(
-            [Path(sys.executable).with_name("torch-history"), name, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert option.strip() in answer.stdout
-    assert "\n.venv/ready:" in (ROOT / "Makefile").read_text()
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_actions_are_pinned_and_keep_no_credentials(path: Path) -> None:
+def test_actions_are_pinned_and_keep_no_credentials(path):
     text = path.read_text()
     used = re.findall(r"uses: (.*)", text)
     assert used
@@ -65,7 +35,7 @@ def test_actions_are_pinned_and_keep_no_credentials(path: Path) -> None:
     assert text.count("persist-credentials: false") == text.count("uses: actions/checkout@")
 
 
-def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
+def test_what_measures_may_write_nothing_and_what_pushes_checks_first():
     jobs = re.split(
         r"(?m)^  (?=\w+:$)", (ROOT / ".github" / "workflows" / "history.yml").read_text().partition("jobs:")[2]
     )
@@ -77,10 +47,8 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
     assert [name for name, job in found.items() if "contents: write" in job] == ["sync", "commit"]
     assert "torch-history run" not in found["sync"] + found["commit"]
     in_turn = [
-        'torch-history check "$RUNNER_TEMP/measured"',
-        'tools.measured add "$RUNNER_TEMP/measured"',
-        "torch-history check results/",
-        ".ci/commit",
+        *('torch-history check "$RUNNER_TEMP/measured"', 'tools.measured add "$RUNNER_TEMP/measured"'),
+        *("torch-history check results/", ".ci/commit"),
     ]
     assert in_turn == sorted(in_turn, key=found["commit"].index)
     handed_over = [re.findall(r"path: (.*)", found[job]) for job in ("measure", "commit")]
@@ -90,11 +58,8 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
     assert 'tools.measured take "$RUNNER_TEMP/measured"' in found["measure"]
 
 
-# --- an issue for what costs
-
-
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path) -> Path:
     """The site's data of one lane whose newest release is 2.1.0, after 2.0.1."""
     folder = tmp_path / "data"
     folder.mkdir()
@@ -105,9 +70,9 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def report(data: Path, command: Path, where: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def report(data: Path, command: Path, where: Path = ROOT, code: int = 0) -> subprocess.CompletedProcess[str]:
     folder = data.parent
-    executable(folder / "gh", GH)
+    program(folder / "gh", GH)
     (folder / "titles").touch()
     surroundings = {
         "PATH": f"{folder}:{os.environ['PATH']}",
@@ -116,15 +81,14 @@ def report(data: Path, command: Path, where: Path = ROOT) -> subprocess.Complete
         "BODY": str(folder / "body"),
     }
     script = [str(ROOT / ".ci" / "report-regressions"), str(data)]
-    return subprocess.run(script, cwd=where, env=os.environ | surroundings, capture_output=True, text=True)
+    return ran(*script, cwd=where, env=os.environ | surroundings, code=code)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_release_that_costs_gets_one_issue(data: Path, lab: Path) -> None:
+def test_a_release_that_costs_gets_one_issue(data, lab):
     command = Path(sys.executable).with_name("torch-history")
     title = f"v2.1.0 costs something on {MACHINE} in release-py3.11"
-    answer = report(data, command, lab)
-    assert answer.returncode == 0, answer.stderr
+    report(data, command, lab)
     assert (data.parent / "titles").read_text().splitlines() == [title]
     assert "HUNGRIER" in (data.parent / "body").read_text()
     again = report(data, command, lab)
@@ -134,59 +98,40 @@ def test_a_release_that_costs_gets_one_issue(data: Path, lab: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
 @pytest.mark.parametrize(("status", "expected"), [(0, "costs nothing"), (1, "something went wrong")])
-def test_a_release_that_costs_nothing_gets_none_and_an_error_is_no_regression(
-    data: Path, status: int, expected: str
-) -> None:
-    command = executable(
-        data.parent / "command", f"#!/bin/sh\n[ {status} = 0 ] || echo something went wrong >&2\nexit {status}\n"
-    )
-    answer = report(data, command)
-    assert answer.returncode == status
+def test_a_release_that_costs_nothing_gets_none_and_an_error_is_no_regression(data, status, expected):
+    command = program(data.parent / "command", f"[ {status} = 0 ] || echo something went wrong >&2\nexit {status}")
+    answer = report(data, command, code=status)
     assert expected in answer.stdout + answer.stderr
     assert (data.parent / "titles").read_text() == ""
-
-
-# --- a commit
 
 
 AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
 def git(folder: Path, *command: str) -> str:
-    return subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, check=True).stdout.strip()
+    return ran("git", "-C", folder, *command).stdout.strip()
 
 
-def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path: Path) -> None:
+def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path):
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", tmp_path / "origin"], check=True)
     for name in ("first", "second"):
-        subprocess.run(
-            ["git", "clone", "--quiet", tmp_path / "origin", tmp_path / name], check=True, capture_output=True
-        )
+        clone(tmp_path / "origin", tmp_path / name)
         if name == "first":
             git(tmp_path / name, *AUTHOR, "commit", "--quiet", "--allow-empty", "--message", "Begun")
             git(tmp_path / name, "push", "--quiet", "origin", "HEAD:main")
-
-    def commit(name: str, message: str, *paths: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [ROOT / ".ci" / "commit", message, *paths], cwd=tmp_path / name, capture_output=True, text=True
-        )
 
     for name in ("first", "second"):
         (tmp_path / name / "results").mkdir()
         (tmp_path / name / "results" / name).write_text(name)
         (tmp_path / name / "other").write_text("not asked for")
-        answer = commit(name, f"Results of {name}", "results")
-        assert answer.returncode == 0, answer.stderr
+        ran(ROOT / ".ci" / "commit", f"Results of {name}", "results", cwd=tmp_path / name)
     log = git(tmp_path / "origin", "log", "--format=%s", "main").splitlines()
     assert log == ["Results of second", "Results of first", "Begun"]
     assert git(tmp_path / "origin", "ls-tree", "-r", "--name-only", "main").splitlines() == [
         "results/first",
         "results/second",
     ]
-    assert "Nothing changed in results." in commit("second", "Again", "results").stdout
-
-
-# --- what a machine measured while others added
+    assert "Nothing changed in results." in committed(tmp_path / "second").stdout
 
 
 LAUNCHES = Path("results", MACHINE, "v2.15.0-release-py3.11.jsonl")
@@ -194,7 +139,7 @@ OTHER = Path("results", "another-machine", "v2.15.0-release-py3.11.jsonl")
 
 
 @pytest.fixture
-def clones(tmp_path: Path) -> dict[str, Path]:
+def clones(tmp_path) -> dict[str, Path]:
     """An origin with the results of two machines, and a clone for one of them and for somebody else."""
     origin, first = tmp_path / "origin", tmp_path / "first"
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", origin], check=True)
@@ -209,7 +154,7 @@ def clones(tmp_path: Path) -> dict[str, Path]:
 
 
 def clone(origin: Path, folder: Path) -> Path:
-    subprocess.run(["git", "clone", "--quiet", origin, folder], check=True, capture_output=True)
+    ran("git", "clone", "--quiet", origin, folder)
     return folder
 
 
@@ -219,26 +164,13 @@ def pushed(folder: Path, message: str) -> None:
     git(folder, "push", "--quiet", "origin", "HEAD:main")
 
 
-def measured(checkout: Path, what: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    surroundings = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "TORCH_HISTORY_MACHINE": MACHINE,
-        "TORCH_HISTORY_DEVICE": "cpu",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "tools.measured", what, folder],
-        cwd=checkout,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-    )
+def measured(checkout: Path, what: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    here = {"PYTHONPATH": str(ROOT), "TORCH_HISTORY_MACHINE": MACHINE, "TORCH_HISTORY_DEVICE": "cpu"}
+    return ran(sys.executable, "-m", "tools.measured", what, folder, cwd=checkout, env=os.environ | here, code=code)
 
 
-def committed(checkout: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [ROOT / ".ci" / "commit", "Measured", "results"], cwd=checkout, capture_output=True, text=True
-    )
+def committed(checkout: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    return ran(ROOT / ".ci" / "commit", "Measured", "results", cwd=checkout, code=code)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -252,7 +184,7 @@ def append(path: Path, name: str) -> str:
     return line
 
 
-def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones: dict[str, Path], tmp_path: Path) -> None:
+def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones, tmp_path):
     machine, somebody = clones["machine"], clones["somebody"]
     mine = append(machine / LAUNCHES, "mine")
     theirs = [append(somebody / OTHER, "theirs"), append(somebody / LAUNCHES, "of the same kind of machine")]
@@ -267,9 +199,7 @@ def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones: dict[st
     for again in range(2):
         commits = clone(clones["origin"], tmp_path / f"commits-{again}")
         answer = measured(commits, "add", tmp_path / "handed-over")
-        assert answer.returncode == 0, answer.stderr
         answer = committed(commits)
-        assert answer.returncode == 0, answer.stderr
         assert ("Nothing changed" in answer.stdout) == bool(again)
 
     now = clone(clones["origin"], tmp_path / "now")
@@ -279,29 +209,27 @@ def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones: dict[st
     assert git(now, "diff", "--numstat", "HEAD~1").split() == ["1", "0", str(LAUNCHES)]
 
 
-def test_a_machine_that_lost_lines_hands_nothing_over(clones: dict[str, Path], tmp_path: Path) -> None:
+def test_a_machine_that_lost_lines_hands_nothing_over(clones, tmp_path):
     machine = clones["machine"]
     append(machine / LAUNCHES, "mine")
     for lost in (lines_of(machine / LAUNCHES)[1:], []):
         (machine / LAUNCHES).write_text("".join(f"{line}\n" for line in lost))
         if not lost:
             (machine / LAUNCHES).unlink()
-        answer = measured(machine, "take", tmp_path / "handed-over")
-        assert answer.returncode == 1
+        answer = measured(machine, "take", tmp_path / "handed-over", code=1)
         assert re.search(r"lacks \d+ lines that are committed. Nothing was copied", answer.stderr)
         assert not (tmp_path / "handed-over").exists()
 
 
-def test_a_machine_adds_to_its_own_folder_alone(clones: dict[str, Path], tmp_path: Path) -> None:
+def test_a_machine_adds_to_its_own_folder_alone(clones, tmp_path):
     measured(clones["machine"], "take", tmp_path / "handed-over")
     shutil.copytree((clones["machine"] / OTHER).parent, tmp_path / "handed-over" / "another-machine")
-    answer = measured(clones["somebody"], "add", tmp_path / "handed-over")
-    assert answer.returncode == 1
+    answer = measured(clones["somebody"], "add", tmp_path / "handed-over", code=1)
     assert "adds to its own folder alone" in answer.stderr
     assert git(clones["somebody"], "status", "--short", "results") == ""
 
 
-def test_a_commit_that_removes_from_the_results_is_refused(clones: dict[str, Path]) -> None:
+def test_a_commit_that_removes_from_the_results_is_refused(clones):
     somebody = clones["somebody"]
     append(somebody / OTHER, "theirs")
     pushed(somebody, "One line more")
@@ -312,31 +240,28 @@ def test_a_commit_that_removes_from_the_results_is_refused(clones: dict[str, Pat
             shutil.copy(clones["machine"] / OTHER, somebody / OTHER)
         else:
             (somebody / path).unlink()
-        answer = committed(somebody)
-        assert answer.returncode == 1
+        answer = committed(somebody, code=1)
         assert "A measurement only adds to the results" in answer.stderr
         assert str(path) in answer.stderr
         assert git(clones["origin"], "rev-parse", "main") == before
 
 
-def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clones: dict[str, Path]) -> None:
+def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clones):
     append(clones["somebody"] / LAUNCHES, "theirs")
     mine = append(clones["machine"] / LAUNCHES, "mine")
-    assert committed(clones["somebody"]).returncode == 0
+    committed(clones["somebody"])
     before = git(clones["origin"], "rev-parse", "main")
-    answer = committed(clones["machine"])
-    assert answer.returncode == 1
+    answer = committed(clones["machine"], code=1)
     assert "Nothing was pushed: run this job again" in answer.stderr
     assert git(clones["origin"], "rev-parse", "main") == before
     assert mine in lines_of(clones["machine"] / LAUNCHES)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data: Path, lab: Path) -> None:
+def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data, lab):
     index = {"lanes": [{"id": "broken"}, {"id": "machine.release-py3.11"}]}
     (data / "index.json").write_text(json.dumps(index))
     (data / "broken-newest.json").write_text("{ half")
-    answer = report(data, Path(sys.executable).with_name("torch-history"), lab)
-    assert answer.returncode == 1
+    answer = report(data, Path(sys.executable).with_name("torch-history"), lab, code=1)
     assert "The lane broken could not be reported" in answer.stderr
     assert len((data.parent / "titles").read_text().splitlines()) == 1

@@ -3,11 +3,7 @@
 What a name or a range means is asked of git itself, in a repository whose commits are tagged like the releases.
 """
 
-from __future__ import annotations
-
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from asv import util
@@ -19,11 +15,8 @@ from asv.repo import NoSuchNameError, get_repo
 from torch_history.releases.axis import Axis, AxisError, Release, UnknownRelease
 from torch_history.releases.repository import ReleaseAxis
 
-SHIPPED = """
-    1.8.0 1.8.1 1.9.0 1.9.1 1.10.0 1.10.1 1.10.2 1.11.0 1.12.0 1.12.1
-    1.13.0 1.13.1 2.0.0 2.0.1 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2 2.3.0 2.3.1 2.4.0 2.4.1 2.5.0 2.5.1 2.6.0 2.7.0 2.7.1 2.8.0
-    2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0
-""".split()  # noqa: SIM905
+from .processes import ran
+
 FEW = ("2.0.0", "2.0.1", "2.1.0", "2.1.1", "2.2.0")
 RELEASE = {
     "version": '"2.5.1"',
@@ -41,42 +34,23 @@ def toml(**changed: str | None) -> str:
 
 
 @pytest.fixture
-def axis(write_releases: Callable[..., Path]) -> Axis:
+def axis(write_releases) -> Axis:
     return Axis.load(write_releases(*FEW))
-
-
-@pytest.fixture(scope="module")
-def shipped() -> Axis:
-    return Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 
 
 def tags(releases: list[Release]) -> list[str]:
     return [release.tag for release in releases]
 
 
-# --- the shipped list
-
-
-def test_lane_3_11_has_1_13_to_2_15_and_lane_3_9_has_1_8_to_2_8(shipped: Axis) -> None:
-    lanes = {
-        lane: [release.version for release in shipped.releases if lane in release.pythons] for lane in ("3.11", "3.9")
-    }
-    assert lanes["3.11"] == SHIPPED[SHIPPED.index("1.13.0") :]
-    assert lanes["3.9"] == SHIPPED[: SHIPPED.index("2.8.0") + 1]
-
-
-# --- names and ranges
-
-
 @pytest.fixture(scope="module")
-def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+def git(tmp_path_factory) -> Callable[..., list[str]]:
     """git in a repository with one commit per release of FEW, tagged; answers in tags."""
     folder = tmp_path_factory.mktemp("git")
 
     def run(*arguments: str) -> list[str]:
         options = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"]
         command = ["git", *options, *arguments]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+        return ran(*command, cwd=folder).stdout.split()
 
     run("init", "--quiet")
     for version in FEW:
@@ -89,24 +63,18 @@ def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
 @pytest.mark.parametrize(
     "name", ["HEAD", "HEAD^", "HEAD^^", "HEAD~3", "v2.1.0", "v2.1.0~2", "v2.1.0~", "v2.1.0^~1", "v2.2.0~0", "v2.2.0~2^"]
 )
-def test_name_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], name: str) -> None:
+def test_name_means_what_it_means_in_git(axis, git, name):
     assert [axis.find(name).tag] == git("rev-parse", name)
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        "v2.0.1..v2.2.0",
-        "v2.1.0..",
-        "v2.0.0..HEAD",
-        "v2.1.0^..v2.1.0",
-        "HEAD~3..HEAD^",
-        "v2.1.0^!",
-        "HEAD^!",
+        *("v2.0.1..v2.2.0", "v2.1.0..", "v2.0.0..HEAD", "v2.1.0^..v2.1.0", "HEAD~3..HEAD^", "v2.1.0^!", "HEAD^!"),
         "HEAD~2^!",
     ],
 )
-def test_range_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], spec: str) -> None:
+def test_range_means_what_it_means_in_git(axis, git, spec):
     assert tags(axis.select(spec)) == git("rev-list", "--reverse", spec)
 
 
@@ -119,16 +87,13 @@ def test_range_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[st
         ("2.0.0...2.1.0", r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"),
     ],
 )
-def test_what_names_no_release_is_refused(axis: Axis, spec: str, sentence: str) -> None:
+def test_what_names_no_release_is_refused(axis, spec, sentence):
     with pytest.raises((AxisError, UnknownRelease), match=sentence):
         axis.select(spec)
 
 
-# --- inserting
-
-
 @pytest.mark.parametrize("position", range(len(FEW) + 1))
-def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position: int) -> None:
+def test_inserting_a_release_moves_no_others_id_or_date(tmp_path, position):
     entries = [toml(version=f'"{version}"', date=f'"2024-0{i + 1}-15"') for i, version in enumerate(FEW)]
     path = tmp_path / "releases.toml"
 
@@ -142,9 +107,6 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position
     assert list(after)[position] == "v2.0.9"
     del after["v2.0.9"]
     assert after == before
-
-
-# --- refusals
 
 
 @pytest.mark.parametrize(
@@ -178,7 +140,7 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position
         (toml().replace("[[release]]", "[release]"), r"\[\[release\]\]"),
     ],
 )
-def test_bad_list_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+def test_bad_list_is_refused_in_a_sentence(tmp_path, text, sentence):
     path = tmp_path / "releases.toml"
     path.write_text(text)
     with pytest.raises(AxisError, match=sentence) as refused:
@@ -187,22 +149,8 @@ def test_bad_list_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: 
     assert str(refused.value).endswith(".")
 
 
-def test_refusals_are_what_asv_prints_without_a_traceback(write_releases: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(util.UserError, match="cannot be read"):
-        ReleaseAxis(str(tmp_path / "nowhere" / "releases.toml"))
-    axis = ReleaseAxis(str(write_releases(*FEW)))
-    with pytest.raises(NoSuchNameError, match="is no PyTorch release") as refused:
-        axis.get_hash_from_name("9.9")
-    assert isinstance(refused.value, util.UserError)
-    with pytest.raises(util.UserError, match="three dots"):
-        axis.get_hashes_from_range("2.0.0...2.1.0")
-
-
-# --- asv's view
-
-
 @pytest.fixture
-def conf(write_releases: Callable[..., Path], tmp_path: Path) -> Config:
+def conf(write_releases, tmp_path) -> Config:
     return Config.from_json(
         {
             "project": "PyTorch",
@@ -214,30 +162,24 @@ def conf(write_releases: Callable[..., Path], tmp_path: Path) -> Config:
     )
 
 
-def test_asv_takes_the_list_for_a_repository_of_five_commits(conf: Config) -> None:
+def test_asv_takes_the_list_for_a_repository_with_its_ranges_tags_and_positions(conf):
     repo = get_repo(conf)
     assert isinstance(repo, ReleaseAxis)
     assert repo.get_branch_commits("releases") == ["v2.2.0", "v2.1.1", "v2.1.0", "v2.0.1", "v2.0.0"]
     assert repo.get_hash_from_name("releases") == repo.get_hash_from_name(None) == "v2.2.0"
     assert ReleaseAxis.url_match(conf.repo)
     assert not ReleaseAxis.url_match("https://example.org/project.git")
-
-
-def test_asv_gets_a_range_newest_first(conf: Config) -> None:
-    repo = get_repo(conf)
     assert repo.get_hashes_from_range("v2.0.0..v2.1.1") == ["v2.1.1", "v2.1.0", "v2.0.1"]
     assert repo.get_hashes_from_range(repo.get_range_spec("v2.1.0", "v2.2.0")) == ["v2.2.0", "v2.1.1"]
     assert repo.get_hashes_from_range(repo.get_new_range_spec("v2.1.1")) == ["v2.2.0"]
-
-
-def test_asv_gets_tags_oldest_first_and_positions_that_grow(conf: Config) -> None:
-    repo = get_repo(conf)
     assert list(repo.get_tags()) == ["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1", "v2.2.0"]
     positions = repo.get_revisions(repo.get_tags().values())
     assert [positions[tag] for tag in repo.get_tags()] == [0, 1, 2, 3, 4]
 
 
-def test_asv_catches_an_unknown_release_as_it_catches_an_unknown_commit(conf: Config) -> None:
+def test_asv_catches_an_unknown_release_as_it_catches_an_unknown_commit(conf):
+    with pytest.raises(NoSuchNameError, match="is no PyTorch release"):
+        get_repo(conf).get_hash_from_name("9.9")
     assert list(Show._iter_results(conf, ["a-machine"], None, "v9.9.9")) == []
     with pytest.raises(util.UserError, match=r"No results found|contains no launches"):
         Compare.run(conf, "v9.9.9", "v2.1.0")

@@ -3,11 +3,8 @@
 The launches are made up: of a CPU, of two cards that the recorder pretended, and of a GPU that measured one release.
 """
 
-from __future__ import annotations
-
 import json
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +21,9 @@ from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions
 
 from .lab import write_lab
+from .processes import ROOT
+from .result_files import write_machine
 
-ROOT = Path(__file__).resolve().parents[1]
 AXIS = Axis.load(ROOT / "releases.toml")
 
 PEAK = "intersection.Intersection.track_peak_memory"
@@ -112,7 +110,7 @@ HOPPER = of(RECORDED["hopper"], peaks("recorder", {"2.1.2": 1.0, "2.11.0": 1.0, 
 H100 = of(GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
 
 
-def test_each_basis_has_its_own_cell_and_each_device_its_own_advice() -> None:
+def test_each_basis_has_its_own_cell_and_each_device_its_own_advice():
     found = row(*CPU, *TURING)
     assert cells(found) == [
         "Holds on v2.0.1, does not hold from v2.1.2 to v2.15.0 (AMD EPYC family 26, model 2).",
@@ -133,27 +131,20 @@ def test_each_basis_has_its_own_cell_and_each_device_its_own_advice() -> None:
         (None, "Not measured.", ("Script it where memory is short.", "Counted, no kernel ran (v2.15.0).")),
     ],
 )
-def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(
-    measured: float | None, cell: str, advice: tuple[str, str]
-) -> None:
+def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(measured, cell, advice):
     found = row(*CPU, *TURING, *of(GPU_RECORD, peaks("cuda", {"2.11.0": measured}, "installed-py3.12")))
     assert cells(found) == [*cells(row(*CPU, *TURING))[:2], cell]
     assert (found.gpu.startswith(advice[0]), found.gpu.endswith(advice[1])) == (True, True)
 
 
-def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
-    sizes = {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0}
-    return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
-
-
-def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another() -> None:
+def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another():
     old = of(RECORDED["turing"], peaks("recorder", {"1.8.1": 1.0, "1.12.0": None, "1.12.1": 1.0}, "release-py3.9"))
     assert cells(row(*TURING, *old, *HOPPER))[1] == (
         f"Holds from v1.8.1 to v2.15.0; not counted on v1.12.0 (Tesla T4). Holds from v2.1.2 to v2.15.0 ({GPU})."
     )
 
 
-def test_machines_and_lanes_that_contradict_each_other_are_told_apart() -> None:
+def test_machines_and_lanes_that_contradict_each_other_are_told_apart():
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another processor"}
     contradicts = of(other, peaks("cpu", {"2.1.2": 1.0}))
     assert cells(row(*CPU, *contradicts))[0] == (
@@ -177,7 +168,7 @@ def of_times(record: Mapping[str, Any], lane: str, slow: Mapping[str, tuple[floa
     return of(record, [launch(tag, TIME, case, "cpu", lane, turn) for case, tag, turn in cases])
 
 
-def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have_of_it() -> None:
+def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have_of_it():
     nine, unsure, none = (9.0, 9.0, 9.0), (0.5, 2.0, 1.0), (0.0,)
     first = of_times(CPU_RECORD, "release-py3.11", {"2.10.0": nine, "2.11.0": unsure, "2.12.0": nine, "2.13.0": none})
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another"}
@@ -189,9 +180,7 @@ def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have
         found = row(*lanes, *first)
         drawn = {"v2.10.0": "holds", "v2.11.0": "inconclusive", "v2.12.0": "holds", "v2.13.0": "not measured"}
         assert found.bands["cpu"] == drawn
-        assert (
-            cells(found)[0] == "Holds from v2.10.0 to v2.12.0; inconclusive on v2.11.0 (AMD EPYC family 26, model 2)."
-        )
+        assert cells(found)[0].startswith("Holds from v2.10.0 to v2.12.0; inconclusive on v2.11.0 (AMD EPYC family 26")
 
 
 def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") -> Certificate:
@@ -217,29 +206,23 @@ def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") 
         (set(), set(), ""),
     ],
 )
-def test_a_certificate_says_what_it_showed_of_the_cases_that_a_claim_rests_on(
-    equal: set[str], different: set[str], said: str
-) -> None:
+def test_a_certificate_says_what_it_showed_of_the_cases_that_a_claim_rests_on(equal, different, said):
     shown = certificate(equal, different)
     found = row(*TURING, *HOPPER, *H100, certificates=(shown,))
     plain = row(*TURING, *HOPPER, *H100)
     assert cells(found) == [cells(plain)[0], cells(plain)[1] + said, cells(plain)[2]]
 
 
-def test_a_certificate_of_another_card_or_release_says_nothing() -> None:
+def test_a_certificate_of_another_card_or_release_says_nothing():
     shown = certificate({"intersection scripted small"}, set())
     assert "equal" not in cells(row(*TURING, certificates=(shown,)))[1]
     other = certificate({"intersection scripted small"}, set(), "v2.14.1")
     assert "equal" not in cells(row(*HOPPER, certificates=(other,)))[1]
 
 
-# --- where they are told
-
-
 def write(results: Path, record: Mapping[str, Any], launches: list[Launch]) -> None:
     folder = results / str(record["machine"])
-    folder.mkdir(parents=True)
-    (folder / "machine.json").write_text(json.dumps({**record, "version": 1}))
+    write_machine(folder, **record)
     for each in launches:
         append_launches(folder / f"{each.release}-{each.environment}.jsonl", [each])
 
@@ -254,7 +237,7 @@ def write_certificate(results: Path, **more: Any) -> Path:
     return path
 
 
-def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path: Path) -> None:
+def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path):
     hostile = {**CPU_RECORD, "cpu": "a | b `c` <img src=x> [x](y)"}
     machines = {
         "here": (hostile, peaks("cpu", {"2.0.1": 4.0})),
@@ -273,9 +256,7 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
 
 
 @pytest.fixture(scope="module")
-def site_of_three(
-    tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
-) -> Path:
+def site_of_three(tmp_path_factory, publish) -> Path:
     """A laboratory's site, which also recorded a card and measured one release on it, with a certificate."""
     folder = tmp_path_factory.mktemp("three")
     results = write_lab(folder)
@@ -288,7 +269,7 @@ def site_of_three(
     return html
 
 
-def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) -> None:
+def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three):
     told = json.loads((site_of_three / "data" / "bases.json").read_text())
     assert told["columns"] == ["CPU measured", "CUDA recorded", "CUDA measured"]
     first = told["claims"][0]
@@ -301,28 +282,3 @@ def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) 
     assert first["cpu"].startswith("Do not script it")
     assert first["gpu"].startswith("Script it where memory is short.")
     assert "Releases measured on a GPU: v2.11.0. " in (site_of_three / "index.html").read_text()
-
-
-@pytest.mark.browser
-def test_overview_and_claims_show_the_three_columns_and_the_advice_for_each_device(
-    site_of_three: Path, page: Any
-) -> None:
-    told = json.loads((site_of_three / "data" / "bases.json").read_text())["claims"]
-    page.goto((site_of_three / "claims.html").as_uri())
-    page.wait_for_function("document.body.dataset.ready")
-    for one, section in zip(told, page.locator(".claim").all(), strict=True):
-        assert section.locator("h2").inner_text() == one["words"]
-        assert section.locator(".advice dd").all_inner_texts() == [
-            one[device].replace("`", "") for device in ("cpu", "gpu")
-        ]
-        cells = [each.partition(": ")[2] for each in section.locator("details").first.locator("li").all_text_contents()]
-        assert cells == [cell.replace("`", "") for cell in one["cells"]]
-    page.goto((site_of_three / "index.html").as_uri())
-    page.wait_for_function("document.body.dataset.ready")
-    first = page.locator(".question").first
-    assert first.locator(".advice dd").all_inner_texts() == [
-        "Do not script it to save memory: its peak equals that of eager.",
-        "Script it where memory is short.",
-    ]
-    bands = [each.get_attribute("aria-label") for each in first.locator(".cells").all()]
-    assert bands == [f"{name}: {cell}" for name, cell in zip(bases.BASES.values(), told[0]["cells"], strict=True)]

@@ -1,24 +1,13 @@
-"""Do the ways to make one tensor of many rows give the rows, and do the counts agree with arithmetic?
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words (`measure` must be imported before torch, because it fixes the threads).
-"""
-
-from __future__ import annotations
+"""Do the ways to make one tensor of many rows give the rows, and do the counts agree with arithmetic?"""
 
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import profile
 from workloads import WrongResult, batching
@@ -40,7 +29,7 @@ def built(variant: str, arguments: tuple) -> Any:
 
 
 @pytest.mark.parametrize("variant", JOINED)
-def test_rows_one_below_the_other_in_memory_of_the_result(variant: str) -> None:
+def test_rows_one_below_the_other_in_memory_of_the_result(variant):
     arguments = rows(3, 2), "cpu"
     result = built(variant, arguments)()
     arguments[0][1][:] = -1
@@ -50,7 +39,7 @@ def test_rows_one_below_the_other_in_memory_of_the_result(variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", JOINED)
-def test_memory_is_the_result_and_taken_once(variant: str) -> None:
+def test_memory_is_the_result_and_taken_once(variant):
     call = built(variant, (rows(100, 30), "cpu"))
     call()
     got = profile.profile(call, "cpu")
@@ -58,7 +47,7 @@ def test_memory_is_the_result_and_taken_once(variant: str) -> None:
     assert (got.peak_memory, got.retained, got.allocations) == (seen * 4 * 100 * 30, seen * 4 * 100 * 30, seen)
 
 
-def test_inputs_are_separate_arrays_without_zeros_the_same_for_a_seed() -> None:
+def test_inputs_are_separate_arrays_without_zeros_the_same_for_a_seed():
     (first, device), (again, _), (other, _) = (batching.inputs("4,096 x 64", "cpu", seed) for seed in (1, 1, 2))
     assert device == "cpu"
     assert len(first) == 4096
@@ -85,7 +74,7 @@ def one_changed(result: Any) -> Any:
         (lambda result: result.to("meta"), "on meta, not"),
     ],
 )
-def test_wrong_result_is_refused_in_a_sentence(wrong: Callable[[Any], Any], sentence: str) -> None:
+def test_wrong_result_is_refused_in_a_sentence(wrong, sentence):
     arguments = rows(5, 4), "cpu"
     right = torch.tensor([[float(number) for number in row] for row in arguments[0]])
     batching.check(arguments, right)
@@ -115,7 +104,7 @@ class Gpu:
 
 
 @pytest.mark.parametrize("variant", batching.variants)
-def test_each_variant_copies_rows_or_one_batch_onto_a_gpu(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_variant_copies_rows_or_one_batch_onto_a_gpu(variant, monkeypatch):
     gpu = Gpu(monkeypatch)
     arguments = rows(3, 2), "cuda"
     call = built(variant, arguments)

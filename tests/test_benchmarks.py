@@ -4,14 +4,10 @@ This file needs torch and asv_runner and runs in an interpreter that has them, s
 in words (as with pytest.importorskip, but torch is left to subprocesses, which discover a suite as asv does).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,22 +15,20 @@ import pytest
 
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED
 
+from .processes import ROOT, ran
+
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("benchmarks", "contract", "measure", "recorder", "workloads")
 
 
 def python(code: str, *arguments: str) -> str:
     """What `code` prints in a process of its own, in the repository."""
-    answer = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    answer = ran(sys.executable, "-c", code, *arguments, cwd=ROOT)
     return answer.stdout
 
-
-# --- what asv discovers
 
 DISCOVER = """
 import json, os, sys
@@ -83,7 +77,7 @@ EDITS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def suites(tmp_path_factory) -> dict[str, dict[str, Any]]:
     """What asv discovers in the suite in place, in a copy, in a copy under another torch, and after each of EDITS."""
     asked: dict[str, tuple[str, str | None]] = {"in place": (str(ROOT), None)}
     for name in ("a copy", *EDITS, "another torch"):  # another torch last, because it stays
@@ -104,7 +98,7 @@ def has_calls(metrics: list[str]) -> bool:
     return {METRICS[metric].measured for metric in metrics} <= HAS_RECORDED
 
 
-def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: dict[str, Any]) -> None:
+def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites):
     promised = {
         f"{name.rpartition('.')[0]}.track_{metric}"
         for name, benchmark in suites["in place"].items()
@@ -114,7 +108,7 @@ def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: di
     assert {f"intersection.Intersection.{metric}" for metric in ("track_time", "track_peak_memory")} <= promised
 
 
-def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites: dict[str, Any]) -> None:
+def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites):
     for name, benchmark in suites["in place"].items():
         assert benchmark["param_names"] == ["variant", "size"], name
         assert benchmark["types"] == ["str"], name
@@ -125,9 +119,6 @@ def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites: 
     ]
 
 
-# --- versions
-
-
 def changed(suites: dict[str, Any], edit: str) -> set[str]:
     """Names of the benchmarks whose version `edit` changes."""
     before, after = ({name: b["version"] for name, b in suites[suite].items()} for suite in ("in place", edit))
@@ -136,12 +127,12 @@ def changed(suites: dict[str, Any], edit: str) -> set[str]:
 
 
 @pytest.mark.parametrize("other", ["a copy", "another torch"])
-def test_version_depends_neither_on_the_folder_nor_on_torch(suites: dict[str, Any], other: str) -> None:
+def test_version_depends_neither_on_the_folder_nor_on_torch(suites, other):
     assert changed(suites, other) == set()
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_edit_changes_the_versions_of_what_it_measures_and_no_others(suites: dict[str, Any], edit: str) -> None:
+def test_edit_changes_the_versions_of_what_it_measures_and_no_others(suites, edit):
     found = changed(suites, edit)
     units = {suites["in place"][name]["unit"] for name in found}
     if edit == "the clock":
@@ -155,8 +146,6 @@ def test_edit_changes_the_versions_of_what_it_measures_and_no_others(suites: dic
     else:
         assert found >= {name for name in suites["in place"] if name.startswith("intersection.")}
 
-
-# --- one process per measurement
 
 SERVE = """
 import json, os, sys, tempfile
@@ -286,11 +275,11 @@ def children() -> SimpleNamespace:
     return SimpleNamespace(said=said, facts=facts, has_cuda=has_cuda)
 
 
-def test_process_forked_after_discovery_can_still_use_cuda(children: SimpleNamespace) -> None:
+def test_process_forked_after_discovery_can_still_use_cuda(children):
     assert children.said["bad fork"] == ["False"]
 
 
-def test_process_forked_after_cuda_was_asked_could_not(children: SimpleNamespace) -> None:
+def test_process_forked_after_cuda_was_asked_could_not(children):
     # so that the test above can fail at all
     if not children.has_cuda:
         pytest.skip("this torch is built without CUDA, so no fork can be bad")
@@ -303,9 +292,7 @@ def intersection_metrics() -> list[str]:
     )
 
 
-def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_environment(
-    children: SimpleNamespace,
-) -> None:
+def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_environment(children):
     first, later = children.facts["first metric"], children.facts["other metrics"]
     assert first.keys() == {"torch", "python", "threads", "device", "environment", "found"}
     assert first["found"].keys() == set(intersection_metrics())
@@ -318,28 +305,28 @@ def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_en
     assert (facts["python"], facts["threads"], facts["device"]) == (sys.version.split()[0], 1, "cpu")
 
 
-def test_a_start_is_refused_on_a_gpu_before_cuda_is_started(children: SimpleNamespace) -> None:
+def test_a_start_is_refused_on_a_gpu_before_cuda_is_started(children):
     (said,) = children.said["a start, on a GPU"]
     assert said.startswith("skipped: what a start takes is measured on a CPU")
 
 
-def test_all_metrics_of_a_case_come_from_one_process_that_times_before_it_profiles(children: SimpleNamespace) -> None:
+def test_all_metrics_of_a_case_come_from_one_process_that_times_before_it_profiles(children):
     peak = f"track_peak_memory {3 * 50 * 7 * 4}"
     samples = "track_time {'samples': [0.25, 0.5], 'number': 1}"
     assert children.said["first metric"] == ["built", "timed", "profiled", peak]
     assert children.said["other metrics"] == ["track_allocations 3", samples]
 
 
-def test_metric_that_is_asked_again_is_measured_again(children: SimpleNamespace) -> None:
+def test_metric_that_is_asked_again_is_measured_again(children):
     samples = "track_time {'samples': [0.25, 0.5], 'number': 1}"
     assert children.said["second time"] == ["built", "timed", "profiled", samples, "track_allocations 3"]
 
 
-def test_rounds_after_the_first_may_leave_the_counts_out(children: SimpleNamespace) -> None:
+def test_rounds_after_the_first_may_leave_the_counts_out(children):
     assert children.said["times alone"] == ["timed", "track_time {'samples': [0.25, 0.5], 'number': 1}"]
 
 
-def test_counts_may_be_taken_without_times(children: SimpleNamespace) -> None:
+def test_counts_may_be_taken_without_times(children):
     said = children.said["counts alone"]
     assert said[0] == "profiled"
     assert said[1].startswith("track_operators ")
@@ -347,7 +334,7 @@ def test_counts_may_be_taken_without_times(children: SimpleNamespace) -> None:
     assert "not_asked" in children.facts["counts alone"]
 
 
-def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(children: SimpleNamespace) -> None:
+def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(children):
     assert children.said["killed"] == []
     assert children.said["after it"] == [
         "failed: CaseFailed the process that measured this case ended before it could answer"
@@ -373,14 +360,12 @@ def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(c
         ),
     ],
 )
-def test_what_cannot_be_measured_is_skipped_with_its_sentence(
-    children: SimpleNamespace, child: str, kind: str, sentence: str
-) -> None:
+def test_what_cannot_be_measured_is_skipped_with_its_sentence(children, child, kind, sentence):
     assert children.said[child] == [f"skipped: {sentence}"]
     assert children.facts[child][kind] == sentence
 
 
-def test_wrong_result_fails_and_is_neither_timed_nor_counted(children: SimpleNamespace) -> None:
+def test_wrong_result_fails_and_is_neither_timed_nor_counted(children):
     sentence = "failed: WrongResult the result is torch.float32 (50, 4), not float32 (50, 7)"
     again = sentence.replace("WrongResult ", "CaseFailed WrongResult: ")
     assert children.said["wrong result"] == [sentence, again]

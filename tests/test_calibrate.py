@@ -1,7 +1,5 @@
 """Does the report of a calibration count what is there: false alarms, what was found, what is exact?"""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -45,7 +43,7 @@ Keep = Callable[..., Path]
 
 
 @pytest.fixture
-def keep(tmp_path: Path) -> Keep:
+def keep(tmp_path) -> Keep:
     """Writes a calibration with 0.5 % noise in which all is well, except for what is given."""
 
     def keep(false: str = "", missed: str = "", operators: int = 1) -> Path:
@@ -74,7 +72,7 @@ def keep(tmp_path: Path) -> Keep:
     return keep
 
 
-def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
+def test_a_good_machine_misses_no_aim(keep):
     found = calibration.read(keep())
     assert found.missed == []
     assert (found.release, found.environment) == ("v2.15.0", "release-py3.11")
@@ -88,14 +86,14 @@ def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
     assert [*planted.values()][-3:] == [(60, 60), (60, 60), (120, 120)]
 
 
-def test_a_false_alarm_is_counted_and_named(keep: Keep) -> None:
+def test_a_false_alarm_is_counted_and_named(keep):
     found = calibration.read(keep(false="variant 7"))
     assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
     assert found.false_share == pytest.approx(1 / (60 + len(found.beside)))
     assert "false: selection time, variant 7 small: SLOWER, 1.2" in report.text(found)
 
 
-def test_a_change_that_is_not_found_is_counted(keep: Keep) -> None:
+def test_a_change_that_is_not_found_is_counted(keep):
     variant = next(variant for variant in VARIANTS if time_planted_in(variant) == 0.2)
     found = calibration.read(keep(missed=variant))
     planted = next(of for of in found.planted if of.words == "+20% time: steady calls")
@@ -103,14 +101,12 @@ def test_a_change_that_is_not_found_is_counted(keep: Keep) -> None:
     assert found.missed == [f"+20% time: steady calls found in {100 * planted.share:.1f} %"]
 
 
-def test_a_count_that_is_not_exact_is_missed(keep: Keep) -> None:
+def test_a_count_that_is_not_exact_is_missed(keep):
     found = calibration.read(keep(operators=2))
     assert found.missed == ["one operator more found in 0.0 %"]
 
 
-def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
-    keep: Keep, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(keep, results, monkeypatch):
     for more, code in (({}, 0), ({"operators": 2}, 3)):
         path = keep(**more)
         monkeypatch.setattr(calibrate, "measure", lambda *_, path=path: path)
@@ -122,20 +118,18 @@ def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
 @pytest.mark.parametrize(
     ("parameters", "size"),
     [
-        (("'eager'", "'small'"), 0.2),
-        (("'mask'", "'vector 1 % x 1'"), 0.1),
-        (("'plain'", "'chain'"), 0.1),
+        *((("'eager'", "'small'"), 0.2), (("'mask'", "'vector 1 % x 1'"), 0.1), (("'plain'", "'chain'"), 0.1)),
         (("'vstack_rows'", "'64 x 128'"), 0.0),
     ],
 )
-def test_the_report_takes_a_case_to_get_what_is_planted_in_it(parameters: tuple[str, ...], size: float) -> None:
+def test_the_report_takes_a_case_to_get_what_is_planted_in_it(parameters, size):
     # tests/test_planted.py asks what is planted in the same cases
     assert calibration.share(Series("e", "q.Q.track_time", parameters)) == size
     assert calibration.share(Series("e", "q.Q.track_first_call", parameters)) == calibration.IN_SINGLE * size
     assert calibration.share(Series("e", "q.Q.track_forward_time", parameters)) == 0.0
 
 
-def test_intervals_are_held_against_what_was_really_planted(keep: Keep) -> None:
+def test_intervals_are_held_against_what_was_really_planted(keep):
     path = keep()
     (unchanged,) = calibration.read(path).held
     assert (unchanged.words, unchanged.series) == ("unchanged: steady calls", 60 + len(calibration.read(path).beside))

@@ -1,7 +1,5 @@
 """Are the releases that are carried to another machine what their wheels hold, and is everything else refused in words?"""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io
@@ -9,12 +7,10 @@ import json
 import lzma
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tarfile
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,9 +38,7 @@ from torch_history.store.details import add_details
 from torch_history.store.launches import read_environment, read_launches
 from torch_history.system.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[1]
-
-# --- libraries that are made up
+from .processes import ROOT, ran
 
 
 def elf(*named: tuple[str, bytes]) -> bytes:
@@ -101,24 +95,23 @@ def test_containers_and_their_images_are_read_with_padding_between_them() -> Non
 
 
 @pytest.mark.parametrize("length", [0, 3, 40, 63, 100, 400, -1])
-def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
+def test_a_library_that_is_cut_short_is_refused(length):
     data = library(unit("one"))[:length]
     with pytest.raises(FormatError):
         list(fatbin.device_code(data))
 
 
-def test_what_is_no_container_is_refused() -> None:
-    with pytest.raises(FormatError, match="no container"):
-        list(fatbin.device_code(library(b"not a container of anything!!!!!")))
+BEYOND = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64)
 
 
-def test_a_container_that_ends_after_its_section_is_refused() -> None:
+@pytest.mark.parametrize("data", [b"not a container of anything!!!!!", BEYOND], ids=["none", "ends after its section"])
+def test_what_is_no_container_is_refused(data):
     with pytest.raises(FormatError, match="no container"):
-        list(fatbin.device_code(library(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64))))
+        list(fatbin.device_code(library(data)))
 
 
 @pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
-def test_an_image_that_does_not_lie_in_its_container_is_refused(header: int, size: int) -> None:
+def test_an_image_that_does_not_lie_in_its_container_is_refused(header, size):
     odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
     with pytest.raises(FormatError, match="is not in its container"):
         list(fatbin.device_code(library(container(odd))))
@@ -173,14 +166,14 @@ def test_a_unit_without_room_for_another_image_is_left_with_none() -> None:
     assert architectures(reduced(library(large, small))) == [[75], []]
 
 
-def test_a_wheel_without_code_for_the_card_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_without_code_for_the_card_is_refused(tmp_path):
     (tmp_path / "wheel").mkdir()
     (tmp_path / "wheel" / "libtorch_cuda.so").write_bytes(library(other("old")))
     with pytest.raises(UserError, match="no code for sm_90"):
         reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, lambda words: None)
 
 
-def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
+def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path):
     source = tmp_path / "wheel"
     kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager", "torch/include/a.h")
     left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h")
@@ -193,11 +186,8 @@ def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
     assert found == {*kept, "torch/lib/libtorch_cuda.so"}
 
 
-# --- parts
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """Files of each kind: small, empty, a program, large ones that cannot be compressed, zeros, and a library."""
     made = tmp_path_factory.mktemp("carried") / "folder"
     (made / "deep" / "er").mkdir(parents=True)
@@ -213,13 +203,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def once(folder: Path) -> Path:
+def once(folder) -> Path:
     pack(folder, folder.with_name("parts"), 1_200_000, 2, lambda done, total: None)
     return folder.with_name("parts")
 
 
 @pytest.fixture
-def packed(once: Path, tmp_path: Path) -> Path:
+def packed(once, tmp_path) -> Path:
     """The parts of `folder`, to be damaged."""
     return shutil.copytree(once, tmp_path / "parts")
 
@@ -232,7 +222,7 @@ def contents(folder: Path) -> dict[str, tuple[str, bool]]:
     }
 
 
-def test_what_is_unpacked_is_what_was_packed(folder: Path, packed: Path, tmp_path: Path) -> None:
+def test_what_is_unpacked_is_what_was_packed(folder, packed, tmp_path):
     sizes = [path.stat().st_size for path in packed.glob("part*")]
     assert len(sizes) == 2
     assert max(sizes) <= 1_200_000
@@ -243,46 +233,25 @@ def test_what_is_unpacked_is_what_was_packed(folder: Path, packed: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-def test_parts_are_what_tools_of_the_system_unpack(folder: Path, packed: Path, tmp_path: Path) -> None:
+def test_parts_are_what_tools_of_the_system_unpack(folder, packed, tmp_path):
     command = f"sha256sum --check {parts.LIST} && cat part* | tar --extract --xz --directory {tmp_path}"
     (tmp_path / "out").mkdir()
     subprocess.run(["sh", "-c", command.replace(str(tmp_path), str(tmp_path / "out"))], cwd=packed, check=True)
     assert contents(tmp_path / "out") == contents(folder)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_packing_stops_when_it_is_asked_to(tmp_path: Path, number: int) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "large").write_bytes(os.urandom(120_000_000))
-    code = (
-        "import sys; from pathlib import Path; from tools.carry.pack import pack\n"
-        "from torch_history.system import signals\n"
-        "signals.stop_on_signals(); here = Path(sys.argv[1])\n"
-        "try: print(flush=True), pack(here / 'folder', here / 'parts', 2**27, 2, lambda done, total: None)\n"
-        "except KeyboardInterrupt: sys.exit(signals.say_stopped())\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
-    assert process.stdout
-    process.stdout.readline()
-    time.sleep(0.5)
-    os.killpg(process.pid, number)
-    assert process.wait(60) == 128 + number
-    assert not (tmp_path / "parts" / parts.LIST).exists()
-
-
-def test_an_interrupted_unpacking_begins_anew(folder: Path, packed: Path, tmp_path: Path) -> None:
+def test_an_interrupted_unpacking_begins_anew(folder, packed, tmp_path):
     (tmp_path / ".again.unfinished" / "left").mkdir(parents=True)
     parts.unpack(packed, tmp_path / "again")
     assert contents(tmp_path / "again") == contents(folder)
 
 
-def test_nothing_is_unpacked_over_a_folder_that_is_there(folder: Path, packed: Path) -> None:
+def test_nothing_is_unpacked_over_a_folder_that_is_there(folder, packed):
     with pytest.raises(PartsError, match="is there already"):
         parts.unpack(packed, folder)
 
 
-def test_a_part_that_did_not_arrive_whole_is_named(packed: Path, tmp_path: Path) -> None:
+def test_a_part_that_did_not_arrive_whole_is_named(packed, tmp_path):
     part = packed / "part01"
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(PartsError, match=r"part01 did not arrive whole"):
@@ -293,9 +262,7 @@ def test_a_part_that_did_not_arrive_whole_is_named(packed: Path, tmp_path: Path)
     assert not (tmp_path / "again").exists()
 
 
-def test_what_was_unpacked_and_is_no_release_leaves_nothing(
-    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_unpacked_and_is_no_release_leaves_nothing(packed, tmp_path, monkeypatch):
     monkeypatch.setattr(Machine, "of", lambda interpreter: MACHINE)
     with pytest.raises(CarriedError, match="no carried release"):
         carried.unpack(packed, tmp_path / "carried", sys.executable)
@@ -325,10 +292,9 @@ LONG = ["n" * 300, "/".join("n" * 600)]
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a/.", "a\\b", "a\nb", "a\x1b[31m", "..", *LONG],
+    "name", ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a/.", "a\\b", "a\nb", "a\x1b[31m", "..", *LONG]
 )
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
     packed = as_parts(tmp_path / "parts", tar(("fine", tarfile.REGTYPE, 1), (name, tarfile.REGTYPE, 1)))
     with pytest.raises(PartsError, match="no name of a file") as refused:
         parts.unpack(packed, tmp_path / "again")
@@ -355,14 +321,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_parts_that_no_release_has_are_refused(tmp_path: Path, what: str) -> None:
+def test_parts_that_no_release_has_are_refused(tmp_path, what):
     with pytest.raises(PartsError) as refused:
         parts.unpack(as_parts(tmp_path / "parts", HOSTILE[what]), tmp_path / "again")
     assert is_a_sentence(str(refused.value))
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
-def test_what_is_small_on_disk_and_large_in_memory_is_never_all_in_memory(tmp_path: Path) -> None:
+def test_what_is_small_on_disk_and_large_in_memory_is_never_all_in_memory(tmp_path):
     packed = as_parts(tmp_path / "parts", lzma.compress(bytes(300 * parts.MIB), preset=0))
     tracemalloc.start()
     with contextlib.suppress(PartsError):
@@ -382,20 +348,17 @@ NO_LISTS = [b"", b"[]", b"\xff\x1b[31m", b"0" * 64 + b"  part01\n", b"0" * 64 + 
 
 
 @pytest.mark.parametrize("text", [*NO_LISTS, 2 * (b"0" * 64 + b"  part00\n"), b"0" * 63 + b"  part00\n"])
-def test_a_file_that_is_no_list_of_parts_is_refused(tmp_path: Path, text: bytes) -> None:
+def test_a_file_that_is_no_list_of_parts_is_refused(tmp_path, text):
     (tmp_path / parts.LIST).write_bytes(text)
     with pytest.raises(PartsError, match="no list of parts") as refused:
         parts.unpack(tmp_path, tmp_path / "again")
     assert is_a_sentence(str(refused.value))
 
 
-def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / parts.LIST)
     with pytest.raises(PartsError, match="no regular file"):
         parts.unpack(tmp_path, tmp_path / "again")
-
-
-# --- symbols and stubs
 
 
 def compiled(folder: Path, name: str, code: str, *options: str) -> Path:
@@ -406,21 +369,21 @@ def compiled(folder: Path, name: str, code: str, *options: str) -> Path:
 
 
 @pytest.fixture
-def asking(tmp_path: Path) -> Path:
+def asking(tmp_path) -> Path:
     """A library that calls NCCL and NVSHMEM and reads data of it."""
     code = "extern int ncclNew(void), nvshmem_go(void); extern char nvshmem_data[]; int f(int n)"
     return compiled(tmp_path, "libasking.so", code + "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }")
 
 
-def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking: Path) -> None:
+def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking):
     found = symbols(asking)
-    listed = subprocess.run(["nm", "-D", str(asking)], capture_output=True, text=True, check=True).stdout
+    listed = ran("nm", "-D", str(asking)).stdout
     rows = [line.split()[-2:] for line in listed.splitlines()]
     assert {symbol.name for symbol in found.asked} == {name.partition("@")[0] for kind, name in rows if kind in "Uw"}
     assert found.defined == {name for kind, name in rows if kind not in "Uw"}
 
 
-def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking: Path, tmp_path: Path) -> None:
+def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking, tmp_path):
     asked = {
         Symbol("nvshmem_go", "NVSHMEM", False),
         Symbol("nvshmem_data", "NVSHMEM", True),
@@ -434,12 +397,12 @@ def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking:
     quiet = subprocess.run([sys.executable, "-c", f"import ctypes;{load}ctypes.CDLL({str(asking)!r}).f(0)"])
     assert quiet.returncode == 0
     code = f"import ctypes;{load}ctypes.CDLL({str(asking)!r}).f(1)"
-    loud = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loud = ran(sys.executable, "-c", code, code=None)
     assert loud.returncode < 0
     assert "ncclNew was called" in loud.stderr
 
 
-def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path: Path) -> None:
+def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path):
     path = compiled(tmp_path, "libuser.so", "extern int cublasCreate(void); int f(void) { return cublasCreate(); }")
     about = plain_about(asked=sorted(s.name for s in asked_of_others([path]) if carry.NVIDIA.match(s.name)))
     assert about.asked == ["cublasCreate"]
@@ -450,16 +413,10 @@ def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path: Path) 
     carried._refuse_missing(about, tmp_path / "farm")
 
 
-# --- what is carried, and what it does not answer
-
-
 def plain_about(**changed: Any) -> About:
-    stored = {
-        "release": "v2.15.0",
-        "python": "3.12",
-        "cuda": "13.2",
-        "architecture": 90,
-        "wheel": "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl",
+    wheel = "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl"
+    stored = {"release": "v2.15.0", "python": "3.12", "cuda": "13.2", "architecture": 90, "wheel": wheel}
+    stored |= {
         "sha256": "0" * 64,
         "code": "with device code for sm_90 only",
         "asked": [],
@@ -469,24 +426,18 @@ def plain_about(**changed: Any) -> About:
     return msgspec.convert({**stored, **changed}, About)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
+WRONG = [
+    json.dumps({**msgspec.structs.asdict(plain_about()), key: value})
+    for key, value in (
         ("release", "../x"), ("release", "v2.15.0\n"), ("python", "3"), ("python", "3.12\n"), ("asked", [1]),
         ("asked", ["\x1b[31m"]), ("library_calls", []), ("library_calls", {"case": 1}), ("architecture", "90"),
         ("sha256", "0"), ("code", "\x1b[31m"), ("more", 1), ("\x1b[31m", 1),
-    ],
-)  # fmt: skip
-def test_what_a_carried_release_says_of_itself_is_checked(tmp_path: Path, key: str, value: object) -> None:
-    path = tmp_path / carried.ABOUT
-    path.write_text(json.dumps({**msgspec.structs.asdict(plain_about()), key: value}))
-    with pytest.raises(CarriedError, match="no carried release") as refused:
-        About.read(path)
-    assert is_a_sentence(str(refused.value))
+    )
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "null", "", "\xff", "[" * 200_000])
-def test_what_says_nothing_of_a_carried_release_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", [*WRONG, "[]", "{}", "null", "", "\xff", "[" * 200_000])
+def test_what_says_nothing_of_a_carried_release_is_refused(tmp_path, text):
     (tmp_path / carried.ABOUT).write_bytes(text.encode("latin-1"))
     with pytest.raises(CarriedError, match="no carried release") as refused:
         About.read(tmp_path / carried.ABOUT)
@@ -499,13 +450,13 @@ MACHINE = Machine(
 
 
 @pytest.mark.parametrize(("changed", "words"), [({"python": "3.11"}, "Python 3.11"), ({"cuda": "12.8"}, "CUDA 12.8")])
-def test_a_release_that_does_not_fit_the_machine_is_refused(changed: dict[str, str], words: str) -> None:
+def test_a_release_that_does_not_fit_the_machine_is_refused(changed, words):
     with pytest.raises(CarriedError, match=words):
         carried._refuse_misfit(plain_about(**changed), MACHINE)
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Path:
+def older(tmp_path) -> Path:
     """A folder with an environment of 2.15.0, and beside it what was unpacked to replace it."""
     for name in ("carried/v2.15.0/lib", "unpacked/site/torch", "unpacked/stubs"):
         (tmp_path / name).mkdir(parents=True)
@@ -521,7 +472,7 @@ def settled(folder: Path, **changed: Any) -> None:
 
 
 @pytest.mark.parametrize("is_killed_before", [False, True])
-def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older: Path, is_killed_before: bool) -> None:
+def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older, is_killed_before):
     if is_killed_before:
         (older / "carried" / "v2.15.0").rename(older / "carried" / ".v2.15.0.before")
         (older / "carried" / "v2.15.0").mkdir()
@@ -531,7 +482,7 @@ def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older: Path, i
     assert (older / "carried" / "v2.15.0" / MARK).read_text() == "older"
 
 
-def test_a_release_that_fits_replaces_the_one_that_is_there(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_fits_replaces_the_one_that_is_there(older, monkeypatch):
     monkeypatch.setattr(carried, "_finish", lambda target, *others: (target / MARK).write_text("newer"))
     settled(older)
     assert [path.name for path in (older / "carried").iterdir()] == ["v2.15.0"]
@@ -539,7 +490,7 @@ def test_a_release_that_fits_replaces_the_one_that_is_there(older: Path, monkeyp
     assert len([*(older / "carried").glob("v2.15.0/lib/python*/site-packages/torch")]) == 1
 
 
-def test_the_recorders_cases_say_what_calls_a_library_on_any_card(tmp_path: Path) -> None:
+def test_the_recorders_cases_say_what_calls_a_library_on_any_card(tmp_path):
     for machine, calls in (("a", {}), ("b", {"cublasGemmEx": 3})):
         (tmp_path / machine).mkdir()
         found = {"q.Q 'v' 'a size'": {"kernels": {"k": 1}, "library_calls": calls}}
@@ -555,22 +506,14 @@ KNOWN = {"cuda": "13.0", "library_calls": {case_of("saved", "plain", "loop"): ["
 @pytest.mark.parametrize(
     ("question", "variant", "device", "words"),
     [
-        ("saved", "plain", "cuda", "calls cublasGemmEx"),
-        ("saved", "plain", "cpu", ""),
-        ("saved", "numpy", "cuda", ""),
-        ("warm_up", "eager", "cuda", "does not count"),
-        ("warm_up", "eager", "cpu", ""),
-        ("saved", "compiled", "cpu", "no Triton of its own"),
+        *(("saved", "plain", "cuda", "calls cublasGemmEx"), ("saved", "plain", "cpu", "")),
+        *(("saved", "numpy", "cuda", ""), ("warm_up", "eager", "cuda", "does not count")),
+        *(("warm_up", "eager", "cpu", ""), ("saved", "compiled", "cpu", "no Triton of its own")),
     ],
 )
-def test_what_would_not_test_the_release_is_refused_in_words(
-    question: str, variant: str, device: str, words: str
-) -> None:
+def test_what_would_not_test_the_release_is_refused_in_words(question, variant, device, words):
     found = refusal(KNOWN, question, variant, "loop", device)
     assert words in found if words else found == ""
-
-
-# --- a real release, carried
 
 
 PYTHON = "3.11"
@@ -578,7 +521,7 @@ COUNTED_ON = "amd-epyc-family-26-model-2-2-cores"
 
 
 @pytest.fixture(scope="module")
-def machine_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def machine_python(tmp_path_factory) -> Iterator[Path]:
     """The interpreter of a machine that has PyTorch 2.11.0."""
     folder = tmp_path_factory.mktemp("there") / "machine"
     python = folder / "bin" / "python"
@@ -589,7 +532,7 @@ def machine_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def work(tmp_path_factory) -> Iterator[Path]:
     """The folder in which 2.15.0 was reduced."""
     folder = tmp_path_factory.mktemp("here")
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
@@ -600,7 +543,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def real_parts(work: Path) -> Path:
+def real_parts(work) -> Path:
     """Its parts, packed in less time and into more bytes than `tools.carry` takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tools.carry.pack.FILTERS", [{"id": lzma.FILTER_LZMA2, "preset": 0}])
@@ -609,7 +552,7 @@ def real_parts(work: Path) -> Path:
 
 
 @pytest.mark.releases
-def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work: Path) -> None:
+def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work):
     name = "torch/lib/libtorch_cuda.so"
     before, after = (
         (work / carry.WHEEL / name).read_bytes(),
@@ -649,14 +592,7 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
     assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
     make.make(tmp_path / "kit", PYTHON, lambda words: None)
     options = [
-        "--no-ask",
-        "--device",
-        "cpu",
-        "--only",
-        "counts",
-        "--question",
-        "intersection",
-        "--question",
+        *("--no-ask", "--device", "cpu", "--only", "counts", "--question", "intersection", "--question"),
         "batching",
     ]
     command = [
@@ -673,8 +609,7 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
         "PYTHON": str(machine_python),
         "TORCH_HISTORY_MACHINE": "far",
     }
-    answer = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    ran(*command, cwd=tmp_path, env=env)
     results = tmp_path / "kit" / make.SUITE / "results"
     for release in ("v2.11.0", "v2.15.0"):
         now = counted(results, "far", release, f"carried-cuda13.0-py{PYTHON}")
@@ -692,7 +627,5 @@ def counted(results: Path, machine: str, release: str, environment: str) -> dict
     found: dict[tuple[str, tuple[str, ...]], float] = {}
     for launch in read_launches(results, machine, environment, ("intersection", "batching")):
         if launch.release == release and metric_of(launch.benchmark).kind == "counts":
-            found |= {
-                (launch.benchmark, case.parameters): case.value for case in launch.cases if case.value is not None
-            }
+            found |= {(launch.benchmark, of.parameters): of.value for of in launch.cases if of.value is not None}
     return found

@@ -5,8 +5,6 @@ The file is measured as asv's server does it: a process discovers the suite and 
 and asv_runner, as tests/test_own.py does.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -17,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from .processes import ROOT, ran
+
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[1]
 
 SERVE = """
 import json, os, sys, tempfile, traceback
@@ -66,17 +65,17 @@ def served(
 ) -> tuple[list[list[str]], list[tuple[float | None, dict[str, Any], list[list[str]]]]]:
     """What asv discovers of the file at `path`, and by variant the number, the facts and the parameters that they name."""
     usual = {"TORCH_HISTORY_DEVICE": "cpu", "TORCH_HISTORY_ONLY": "counts", "TORCH_HISTORY_WORKLOAD": str(path)}
-    answer = subprocess.run(
-        [sys.executable, "-c", SERVE.format(before=before), f"{path.stem}.Own.track_{metric}", *variants],
-        cwd=ROOT,
-        env={**os.environ, **usual, **variables},
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    command = (sys.executable, "-c", SERVE.format(before=before), f"{path.stem}.Own.track_{metric}", *variants)
+    answer = ran(*command, cwd=ROOT, env={**os.environ, **usual, **variables})
     listed, found = json.loads(answer.stdout.splitlines()[-1])
     numbers = [(json.loads(number) if number else None, facts, named) for number, facts, named in found]
     return listed[0] if listed else [], [(None if n != n else n, *rest) for n, *rest in numbers]
+
+
+def mine(folder: Path, text: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return path
 
 
 BY_RELEASE = """
@@ -99,9 +98,8 @@ METRICS = "operators"
 """
 
 
-def test_functions_of_one_release_are_measured_under_their_names(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
+def test_functions_of_one_release_are_measured_under_their_names(tmp_path):
+    path = mine(tmp_path, BY_RELEASE)
     listed, new = served(path, "operators", "one", "two", "three", RELEASE="new")
     assert listed == [["'two'", "'one'", "'three'"], ["''"]]
     each = new[0][0]
@@ -125,9 +123,8 @@ METRICS = "operators"
 )
 
 
-def test_functions_whose_order_is_of_chance_are_measured_under_their_names(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(FROM_A_SET)
+def test_functions_whose_order_is_of_chance_are_measured_under_their_names(tmp_path):
+    path = mine(tmp_path, FROM_A_SET)
     names = ("a", "bb", "ccc", "dddd", "eeeee")
     answers = [served(path, "operators", *names, PYTHONHASHSEED=str(seed)) for seed in (1, 2)]
     assert answers[0][0] != answers[1][0], "these two seeds no longer give two orders"
@@ -143,9 +140,8 @@ SAYS_HALF = BY_RELEASE.replace(
 )  # fmt: skip
 
 
-def test_message_with_half_a_character_costs_no_other_function(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(SAYS_HALF)
+def test_message_with_half_a_character_costs_no_other_function(tmp_path):
+    path = mine(tmp_path, SAYS_HALF)
     _, found = served(path, "operators", "raises", "one", RELEASE="old")
     assert found[0][0] is None
     assert found[1][0]
@@ -175,38 +171,12 @@ def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path: 
     assert "unavailable" not in facts
 
 
-def test_disk_that_is_full_is_no_failure_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
+def test_disk_that_is_full_is_no_failure_of_the_file(tmp_path):
+    path = mine(tmp_path, BY_RELEASE)
     full = "from benchmarks import common; common._LAUNCH._file = open('/dev/full', 'ab+', buffering=0)"
     full += "; common._LAUNCH._records = list; common._LAUNCH.first = lambda what: False"
-    answer = subprocess.run(
-        [sys.executable, "-c", SERVE.format(before=full), "mine.Own.track_operators", "one"],
-        cwd=ROOT,
-        env={**os.environ, "TORCH_HISTORY_DEVICE": "cpu", "TORCH_HISTORY_WORKLOAD": str(path), "RELEASE": "old"},
-        capture_output=True,
-        text=True,
-    )
+    variables = {"TORCH_HISTORY_DEVICE": "cpu", "TORCH_HISTORY_WORKLOAD": str(path), "RELEASE": "old"}
+    command = (sys.executable, "-c", SERVE.format(before=full), "mine.Own.track_operators", "one")
+    answer = ran(*command, cwd=ROOT, env={**os.environ, **variables}, code=None)
     last = answer.stderr.strip().splitlines()[-1]
     assert last == "measure.device.NotMeasured: what it found could not be kept: No space left on device"
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("functions = {1: abs}", "has 1 in `functions`, which is no name"),
-        ("functions = {'caf\\udce9': abs}", r"has 'caf\\udce9' in `functions`, which is no name"),
-        ("functions = {'x' * 101: abs}", "which is no name: give it a text of at most 100 printable"),
-        ("functions = {'f': abs}; iterators = {'f': range}", "has `f` in `functions` and in `iterators`"),
-        ("functions = {'f': abs}; variants = {'f': abs}", "has `f` in `functions` and in `variants`"),
-        ("functions = {'f': abs}; sizes = {4: {}}", "has 4 in `sizes`, which is no name"),
-    ],
-)
-def test_name_by_which_no_case_can_be_asked_for_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    from benchmarks import own
-
-    path = tmp_path / "mine.py"
-    path.write_text(f"def inputs(): return 1\n{text}")
-    with pytest.raises(own.WorkloadUnreadable) as refused:
-        own.load(path, path)
-    assert sentence.replace("\\\\", "\\") in str(refused.value)

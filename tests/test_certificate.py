@@ -1,10 +1,7 @@
 """Does a certificate say everything in which a GPU and the recorder differ? Most GPUs here are made up, or the recorder."""
 
-from __future__ import annotations
-
 import json
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -24,7 +21,8 @@ from torch_history.measuring.upgrading import fits as answer
 from torch_history.releases.axis import Axis
 from torch_history.system.files import read_object
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
+
 GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}
 
 HERE = Here(torch="2.15.0", cuda="13.2", gpu="Tesla T4", capability="sm_75", multiprocessors=40)
@@ -55,7 +53,7 @@ def compared(gpu: Asked, recorder: Asked) -> certificate.Certificate:
 
 
 @pytest.mark.parametrize("what", certificate.COMPARED)
-def test_every_byte_and_count_that_differs_is_said(what: str) -> None:
+def test_every_byte_and_count_that_differs_is_said(what):
     other = {"device to host": 2} if what == "copies" else 7
     result = compared(told(), recorded(**{what: other}))
     assert result.differences == [
@@ -64,7 +62,7 @@ def test_every_byte_and_count_that_differs_is_said(what: str) -> None:
     assert result.agreed == ["saved_tensors plain chain"]
 
 
-def test_kernels_are_compared_by_name_and_number() -> None:
+def test_kernels_are_compared_by_name_and_number():
     result = compared(told(), recorded(kernels={"add<float>(float*, int)": 2}))
     assert [(each.what, each.gpu, each.recorder) for each in result.differences] == [
         ("kernel add<float>", 1, 2),
@@ -72,7 +70,7 @@ def test_kernels_are_compared_by_name_and_number() -> None:
     ]
 
 
-def test_what_a_library_launches_is_told_apart_and_what_pytorch_launches_is_still_compared() -> None:
+def test_what_a_library_launches_is_told_apart_and_what_pytorch_launches_is_still_compared():
     gpu = told(kernels={"relu": 1, "sm90_gemm": 2})
     inside = compared(gpu, recorded(kernels={"relu": 1}, library_calls={"cublasSgemm_v2": 2}))
     assert (inside.differences, inside.library_kernels["intersection eager small"]) == ([], {"sm90_gemm": 2})
@@ -80,15 +78,13 @@ def test_what_a_library_launches_is_told_apart_and_what_pytorch_launches_is_stil
     assert [(each.what, each.gpu, each.recorder) for each in lacking.differences] == [("kernel relu", 1, 3)]
 
 
-def test_a_case_that_one_side_cannot_tell_is_said_with_its_side() -> None:
+def test_a_case_that_one_side_cannot_tell_is_said_with_its_side():
     recorder = Asked(1, HERE, {"intersection eager small": Answer(refused="It was read back.")}, {}, True)
     assert compared(told(), recorder).refused["intersection eager small"] == "recorder: It was read back."
 
 
-def test_a_card_that_is_unknown_and_another_wheel_are_refused() -> None:
-    with pytest.raises(
-        Refused, match=r"'Titan' .* is no card of recorder/devices\.toml, and its driver did not describe"
-    ):
+def test_a_card_that_is_unknown_and_another_wheel_are_refused():
+    with pytest.raises(Refused, match=r"'Titan' .* is no card of recorder/devices\.toml, and its driver did not"):
         certificate.card_of(replace(HERE, gpu="Titan"))
     built = Built(Path(), Wheel(Path(), "2.15.0+cu132", (13, 2)), [], [])
     certificate.same_release(HERE, built)
@@ -107,13 +103,13 @@ def described(card: Card, name: str) -> dict[str, Any]:
     return {"name": name, "memory": card.memory, "attributes": numbers}
 
 
-def test_a_card_that_nobody_described_is_pretended_as_its_driver_says() -> None:
+def test_a_card_that_nobody_described_is_pretended_as_its_driver_says():
     hopper = cards()["hopper"]
     card = certificate.card_of(replace(HERE, gpu="NVIDIA H999", properties=described(hopper, "NVIDIA H999")))
     assert (card.title, card.capability, card.memory) == ("NVIDIA H999", "sm_90", hopper.memory)
 
 
-def test_a_known_card_that_its_driver_describes_otherwise_is_said() -> None:
+def test_a_known_card_that_its_driver_describes_otherwise_is_said():
     turing = cards()["turing"]
     other = turing._replace(values={**turing.values, "l2CacheSize": [1]})
     here = replace(HERE, properties=described(other, "Tesla T4"))
@@ -143,16 +139,14 @@ def test_a_known_card_that_its_driver_describes_otherwise_is_said() -> None:
         (json.dumps({"format": 9, "here": GOOD, "cases": {}, "left_out": {}, "recorder": False}), "has the format 9"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_is_none_is_refused_in_words(tmp_path, text, words):
     path = tmp_path / "gpu.json"
     path.write_text(text)
     with pytest.raises(Refused, match=re.escape(words)):
         certificate.read(path)
 
 
-def test_a_certificate_is_written_and_results_read_as_before(
-    results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_certificate_is_written_and_results_read_as_before(results, monkeypatch, tmp_path):
     built = Built(Path(), Wheel(Path("a/b/c/d"), "2.15.0", (13, 2)), [], [])
     monkeypatch.setattr(answer, "made", lambda *_: built)
     monkeypatch.setattr(certificate, "read", lambda _: told(waits=1))
@@ -184,9 +178,9 @@ print(json.dumps([dict(answers(work, 2, 1.5, 30)), dict(answers(work[:1], 1, 1.0
 """
 
 
-def test_each_case_has_its_process_and_its_time_and_the_others_go_on() -> None:
+def test_each_case_has_its_process_and_its_time_and_the_others_go_on():
     began = time.monotonic()
-    said = subprocess.run([sys.executable, "-c", WORKS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = ran(sys.executable, "-c", WORKS, cwd=ROOT).stdout
     assert time.monotonic() - began < 15
     found, late = json.loads(said)
     assert found["quick"] == {"waits": 1}

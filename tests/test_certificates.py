@@ -1,7 +1,5 @@
 """Is a certificate from anywhere read as what it says, and left out with a sentence where it cannot be?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,8 @@ from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store.certificates import certificates_in, parse
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 GPU = "NVIDIA H100 80GB HBM3"
 
 TOLD: dict[str, Any] = {
@@ -35,7 +34,7 @@ def write(results: Path, told: Any, name: str = "v2.11.0-nvidia-h100") -> Path:
     return path
 
 
-def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path: Path) -> None:
+def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path):
     write(tmp_path, TOLD)
     (found,) = certificates_in(tmp_path)
     assert (found.release, found.gpu, found.card) == ("v2.11.0", GPU, "hopper")
@@ -44,7 +43,7 @@ def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path: Pat
     assert found.words == f"a real {GPU}'s, certificate of v2.11.0"
 
 
-def test_cases_that_agree_may_be_named_with_what_of_them_was_compared(tmp_path: Path) -> None:
+def test_cases_that_agree_may_be_named_with_what_of_them_was_compared(tmp_path):
     path = write(tmp_path, {**TOLD, "agreed": {"intersection eager small": ["waits"]}})
     assert parse(path).equal == {"intersection eager small"}
 
@@ -67,9 +66,7 @@ def test_cases_that_agree_may_be_named_with_what_of_them_was_compared(tmp_path: 
         ({**TOLD, "agreed": ["intersection scripted small"]}, "that all agrees and that something differs"),
     ],
 )
-def test_a_damaged_certificate_is_left_out_with_a_sentence_and_found_by_check(
-    told: Any, why: str, tmp_path: Path, warned: list[str]
-) -> None:
+def test_a_damaged_certificate_is_left_out_with_a_sentence_and_found_by_check(told, why, tmp_path, warned):
     bad = write(tmp_path, told, f"bad-{abs(hash(why))}")
     write(tmp_path, TOLD)
     assert [found.release for found in certificates_in(tmp_path)] == ["v2.11.0"]
@@ -81,7 +78,7 @@ def test_a_damaged_certificate_is_left_out_with_a_sentence_and_found_by_check(
     assert bad.name in problem
 
 
-def test_check_asks_for_a_release_of_the_axis_and_for_nothing_else_in_the_folder(tmp_path: Path) -> None:
+def test_check_asks_for_a_release_of_the_axis_and_for_nothing_else_in_the_folder(tmp_path):
     write(tmp_path, {**TOLD, "here": {**TOLD["here"], "torch": "9.9.9"}})
     (tmp_path / "certificates" / "run.sh").write_text("")
     problems = check(tmp_path, Axis.load(ROOT / "releases.toml")).problems
@@ -91,7 +88,7 @@ def test_check_asks_for_a_release_of_the_axis_and_for_nothing_else_in_the_folder
     assert "there is no release v9.9.9 on the axis" in problems[1]
 
 
-def test_links_are_not_followed(tmp_path: Path, warned: list[str]) -> None:
+def test_links_are_not_followed(tmp_path, warned):
     elsewhere = write(tmp_path / "elsewhere", TOLD)
     folder = tmp_path / "results" / "certificates"
     folder.mkdir(parents=True)

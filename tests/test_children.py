@@ -1,33 +1,13 @@
 """Does what a process started end with it, even where that process is killed?"""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def is_alive(process: int) -> bool:
-    """A zombie that nobody has waited for yet is dead."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def dies_within(process: int, seconds: float = 5.0) -> bool:
-    ends = time.monotonic() + seconds
-    while is_alive(process) and time.monotonic() < ends:
-        time.sleep(0.02)
-    return not is_alive(process)
-
+from .processes import ROOT, lives, ran, until
 
 STARTED = """
 import subprocess, time
@@ -57,26 +37,26 @@ with get_context("fork").Pool(2, lambda: (os.write(1, b"%d\\n" % os.getpid()), t
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 @pytest.mark.parametrize("code", [STARTED, STARTED_BY_ASV, POOLED], ids=["started", "by asv", "pooled"])
-def test_a_child_dies_with_a_parent_that_is_killed(code: str) -> None:
+def test_a_child_dies_with_a_parent_that_is_killed(code):
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout
     child = int(parent.stdout.readline())
     try:
-        assert is_alive(child)
+        assert lives(child)
         parent.kill()
         parent.wait()
-        assert dies_within(child)
+        until(lambda: not lives(child), 5)
     finally:
         parent.stdout.close()
-        if is_alive(child):
+        if lives(child):
             os.kill(child, signal.SIGKILL)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
-def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once() -> None:
+def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once():
     code = (
         "import os\nfrom contract import children\nfunction = children.dies_with_parent()\n"
         "os.fork() or (os.fork() or (function(), os.write(1, b'lived'))); os.wait() if os.getpid() else 0"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    done = ran(sys.executable, "-c", code, cwd=ROOT, code=None)
     assert "lived" not in done.stdout

@@ -1,13 +1,10 @@
 """Is each claim answered as its numbers say? The numbers are planted here."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,9 +28,8 @@ from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
 from torch_history.analysis.series import history
 from torch_history.store.launches import Case
 
+from .processes import ROOT
 from .test_verdicts import launch
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def alone(values: Values) -> Numbers:
@@ -60,17 +56,11 @@ def exactly(values: Mapping[Key, float]) -> Numbers:
 @pytest.mark.parametrize(
     ("small", "paper", "word"),
     [
-        (1.0, 1.0, HOLDS),
-        (1.9, 1.0, HOLDS),
-        (1.0, 4.0, PARTLY),
-        (2.0, 4.0, FAILS),
-        (4.0, None, FAILS),
+        *((1.0, 1.0, HOLDS), (1.9, 1.0, HOLDS), (1.0, 4.0, PARTLY), (2.0, 4.0, FAILS), (4.0, None, FAILS)),
         (None, None, UNMEASURED),
     ],
 )
-def test_scripting_holds_where_no_intermediate_has_room_beside_the_result(
-    small: float | None, paper: float | None, word: str
-) -> None:
+def test_scripting_holds_where_no_intermediate_has_room_beside_the_result(small, paper, word):
     """In units of the result's own bytes. What eager peaks at decides nothing: here it is as low as the result."""
     times = {"small": small, "paper": paper}
     values = {("peak_memory", "eager", size): float(claims.RESULT_BYTES[size]) for size in times}
@@ -90,14 +80,14 @@ def literal(path: str, name: str) -> Any:
     raise AssertionError(f"{path} has no {name}")
 
 
-def test_limits_are_those_of_the_workload_and_of_the_measurement() -> None:
+def test_limits_are_those_of_the_workload_and_of_the_measurement():
     sizes = literal("workloads/intersection.py", "sizes")
     assert {size: 4 * of["boxes"] * of["others"] for size, of in sizes.items()} == claims.RESULT_BYTES
     assert literal("measure/sequence.py", "STALL") == claims.STALL
 
 
 @pytest.mark.parametrize("differs", [None, "peak_memory", "retained", "gradients"])
-def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs: str | None) -> None:
+def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs):
     values = {
         (metric, variant, size): 8.0
         for metric in ("peak_memory", "retained", "gradients")
@@ -111,9 +101,7 @@ def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs: str |
     answer = claims.saved_tensors(exactly(values))
     assert answer.word == (PARTLY if differs else FAILS)
     assert answer.part == ("holds for chain; does not hold for loop" if differs else "")
-    assert (
-        "is 8.0 and 7.0" if differs else "are exactly those of the plain variant in all 2 scripts"
-    ) in answer.sentence
+    assert ("is 8.0 and 7.0" if differs else "are exactly those of the plain variant in all 2") in answer.sentence
     said = re.search(r"intervals of the time lie between ([\d.]+) and ([\d.]+) times", answer.sentence)
     assert bool(said) is not bool(differs)
     assert said is None or 0.9 < float(said[1]) < 0.99 < 1.03 < float(said[2]) < 1.13
@@ -148,9 +136,7 @@ def slowest(sessions: int, **launches: list[float]) -> Numbers:
         (1, [50], [50], [2], UNKNOWN),
     ],
 )
-def test_torchscript_stalls_where_it_does_and_eager_does_not(
-    sessions: int, scripted: list[float], traced: list[float], eager: list[float], word: str
-) -> None:
+def test_torchscript_stalls_where_it_does_and_eager_does_not(sessions, scripted, traced, eager, word):
     """What a session does to single calls is so much that one of 4.7 times is no evidence of less than 5."""
     answer = claims.warm_up(slowest(sessions, scripted=scripted, traced=traced, eager=eager))
     assert answer.word == word
@@ -161,19 +147,11 @@ def test_torchscript_stalls_where_it_does_and_eager_does_not(
 @pytest.mark.parametrize(
     ("ratios", "word"),
     [
-        ((3.0, 9.0), HOLDS),
-        ((1.1, 9.0), HOLDS),
-        ((1.0, 9.0), PARTLY),
-        ((1.05, 9.0), PARTLY),
-        ((1.0, 0.9), FAILS),
-        ((1.05, 1.05), UNKNOWN),
-        ((1.05, 1.0), UNKNOWN),
-        ((), UNMEASURED),
+        *(((3.0, 9.0), HOLDS), ((1.1, 9.0), HOLDS), ((1.0, 9.0), PARTLY), ((1.05, 9.0), PARTLY)),
+        *(((1.0, 0.9), FAILS), ((1.05, 1.05), UNKNOWN), ((1.05, 1.0), UNKNOWN), ((), UNMEASURED)),
     ],
 )
-def test_claim_of_time_holds_in_the_sizes_whose_interval_lies_beyond_the_border(
-    ratios: tuple[float, ...], word: str
-) -> None:
+def test_claim_of_time_holds_in_the_sizes_whose_interval_lies_beyond_the_border(ratios, word):
     values: dict[tuple[str, str, str], float] = {}
     for i, ratio in enumerate(ratios):
         values["time", "vstack_rows", f"size {i}"] = ratio
@@ -185,7 +163,7 @@ def test_claim_of_time_holds_in_the_sizes_whose_interval_lies_beyond_the_border(
         assert answer.part == f"holds for size 1; {other} for size 0"
 
 
-def test_interval_of_one_session_has_the_scatter_of_its_rounds_and_what_is_usual() -> None:
+def test_interval_of_one_session_has_the_scatter_of_its_rounds_and_what_is_usual():
     """By hand: the machine was slow in some rounds, and one variant was measured in a round more."""
     random = np.random.default_rng(3)
     shared = random.lognormal(0, 1, 5)
@@ -224,7 +202,7 @@ def rounds_of(
     return found
 
 
-def test_answers_of_time_are_wrong_as_seldom_as_they_promise() -> None:
+def test_answers_of_time_are_wrong_as_seldom_as_they_promise():
     """At the border itself, whichever of HOLDS and FAILS is told is wrong: one in twenty each."""
     random = np.random.default_rng(5)
     told: Counter[str] = Counter()
@@ -235,7 +213,7 @@ def test_answers_of_time_are_wrong_as_seldom_as_they_promise() -> None:
 
 
 @pytest.mark.parametrize("sizes", [1, 3, 12])
-def test_intervals_of_lanes_of_several_sessions_hold_the_truth_as_often_as_they_say(sizes: int) -> None:
+def test_intervals_of_lanes_of_several_sessions_hold_the_truth_as_often_as_they_say(sizes):
     """Nine in ten: each session shares a release with the next, and one goes back to the first."""
     sessions = {"a": "123", "b": "345", "c": "567", "d": "78", "e": "18"}
     random = np.random.default_rng(7)
@@ -248,7 +226,7 @@ def test_intervals_of_lanes_of_several_sessions_hold_the_truth_as_often_as_they_
     assert 0.87 <= np.mean(held) <= 0.94
 
 
-def test_a_session_that_shifts_is_heard_by_the_releases_that_it_shares() -> None:
+def test_a_session_that_shifts_is_heard_by_the_releases_that_it_shares():
     """Both sessions measured v2, and the second is a tenth higher throughout: v3 is a tenth less than it looks in part."""
     values = {
         release: {
@@ -268,7 +246,7 @@ def test_a_session_that_shifts_is_heard_by_the_releases_that_it_shares() -> None
 
 
 @pytest.mark.parametrize(("often", "word"), [(12.0, HOLDS), (0.9, FAILS)])
-def test_selection_is_decided_by_a_hundred_uses(often: float, word: str) -> None:
+def test_selection_is_decided_by_a_hundred_uses(often, word):
     values = {}
     for uses, ratio in (("1", 5.0), ("10", 1.0), ("100", often)):
         values["time", "mask", f"vector 1 % x {uses}"] = ratio
@@ -277,7 +255,7 @@ def test_selection_is_decided_by_a_hundred_uses(often: float, word: str) -> None
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(40.0, HOLDS), (0.8, FAILS)])
-def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio: float, word: str) -> None:
+def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio, word):
     seconds = {"spawned_worker": 0.02 * ratio, "forked_worker": 0.02, "import_torch": 0.5}
     answer = claims.start_up(of_four_sessions({("start_time", of, "files cached"): s for of, s in seconds.items()}))
     assert answer.word == word
@@ -308,7 +286,7 @@ class Asked(Numbers):
         return ["vector 1 % x 100"]
 
 
-def test_what_a_claim_depends_on_is_what_decides_it() -> None:
+def test_what_a_claim_depends_on_is_what_decides_it():
     """`decide` asks for no metric and variant that `depends_on` leaves out, save times that are only shown."""
     for question, claim in claims.CLAIMS.items():
         metrics, variants = claim.depends_on
@@ -318,7 +296,7 @@ def test_what_a_claim_depends_on_is_what_decides_it() -> None:
         assert asked.metrics - {"time"} <= set(metrics), question
 
 
-def test_a_release_without_a_number_of_a_question_was_not_measured_there() -> None:
+def test_a_release_without_a_number_of_a_question_was_not_measured_there():
     rows = Case(("'vstack_rows'", "'64 x 128'"), samples=(9.0,)), Case(("'flat_buffer'", "'64 x 128'"), samples=(1.0,))
     times = [launch("v2.0.1", "batching.Batching.track_time", case, round=turn) for case in rows for turn in (1, 2)]
     peak = Case(("'vstack_rows'", "'64 x 128'"), value=1.0)
@@ -328,7 +306,7 @@ def test_a_release_without_a_number_of_a_question_was_not_measured_there() -> No
     assert claims.in_turn(list(answered.items())) == "Holds on v2.0.1."
 
 
-def test_counts_decide_no_claim_of_time_and_are_told_beside_it() -> None:
+def test_counts_decide_no_claim_of_time_and_are_told_beside_it():
     values = {
         ("host_waits", variant, f"vector 1 % x {uses}"): {("s", 1): float(waits)}
         for variant, waits_of in (("mask", {1: 1, 10: 10, 100: 100}), ("index_reused", {1: 1, 10: 1, 100: 1}))

@@ -1,37 +1,26 @@
 """Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
 
-from __future__ import annotations
-
-import contextlib
-import signal
-import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
 from tools import document
 from tools.pages import coverage
-from torch_history.cli import main, output, suite
+from torch_history.cli import main, output
 from torch_history.measuring import plan
-from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 from torch_history.system.errors import UserError
-from torch_history.system.locks import alone
 
 from .lab import MACHINE
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 
 @pytest.fixture(autouse=True)
-def in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def in_the_repository(monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -42,25 +31,7 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """asv's exception for it is none that `except Exception` catches."""
-
-    def refuse(*_: object) -> str:
-        raise subprocess.CalledProcessError(1, ["uv"])
-
-    monkeypatch.setattr(environments, "run_uv", refuse)
-    monkeypatch.setattr(environments, "is_ready", lambda *_: False)  # whatever other tests have installed here
-    (tmp_path / "mine.py").write_text("functions = {'f': abs}\ndef inputs(): return 1\n")
-    answer = command("upgrade", str(tmp_path / "mine.py"), "--from", "1.8.1", "--to", "1.9.1", "--lane", "3.9")
-    assert answer.exit_code == 1
-    assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
-    assert "Traceback" not in answer.output
-
-
-# --- what is measured together
-
-
-def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixture) -> None:
+def test_one_release_brings_the_one_before_it_along(capsys):
     axis = Axis.load(ROOT / "releases.toml")
 
     def chosen(*specs: str, lane: str = "3.11") -> list[str]:
@@ -74,7 +45,7 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
     assert chosen("1.8.0", lane="3.9") == ["v1.8.0"]
 
 
-def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path) -> None:
+def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
     axis = Axis.load(ROOT / "releases.toml")
 
     def new(axis: Axis) -> tuple[str, ...]:
@@ -94,118 +65,12 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path
     assert "Nothing is new." in answer.output
 
 
-def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pytest.MonkeyPatch) -> None:
-    axis = Axis.load(ROOT / "releases.toml")
-    removed: list[list[str]] = []
-    done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
-    monkeypatch.setattr("torch_history.cli.running.Session", lambda *_, **__: done)
-    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
-    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
-    monkeypatch.setattr(
-        "torch_history.cli.running.prune",
-        lambda _, wanted, lane: removed.append([lane, *(r.tag for r in axis.releases if wanted(r.tag))]),
-    )
-    answer = command("run", "--prune", "1.13.1..2.2.2")
-    assert answer.exit_code == 4, "nothing ran on any release"
-    assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0"]], (
-        "both sessions have 2.1.1, and 2.1.2, which is the anchor"
-    )
-    assert command("run", "1.13.1..2.2.2").exit_code == 4
-    assert len(removed) == 1
-
-
-def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(out: object) -> None:
-        raise KeyboardInterrupt
-
-    launches = [
-        SimpleNamespace(release=tag, benchmark="batching.Batching.track_time") for tag in ("v2.14.1", "v2.15.0")
-    ]
-    here = {"finished": False, "resumed": False, "id": "s", "machine": SimpleNamespace(machine="here")}
-    here["plan"] = SimpleNamespace(environment="release-py3.11")
-    begun = SimpleNamespace(**here, launches=lambda: launches, measure=interrupted)
-    monkeypatch.setattr("torch_history.cli.running.Session", lambda *_, **__: begun)
-    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
-    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "what is known")
-    answer = command("run", "2.14.1", "2.15.0")
-    assert answer.exit_code == 130
-    assert "Interrupted. This is known so far:\n\nv2.14.1 -> v2.15.0\nwhat is known\n" in answer.output
-    launches.pop()
-    assert "Of some releases nothing was measured yet." in command("run", "2.14.1", "2.15.0").output
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ("--budget", "20m"),
-            "The 20 min go to the times that they can decide, and the others wait. Ctrl+C prints what is known.",
-        ),
-        (("--within", "8m"), "All of it ends after 8 min. Ctrl+C"),
-        ((), "It may take several times as long: --budget 20m bounds all of it. Ctrl+C"),
-    ],
-)
-def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
-) -> None:
-    monkeypatch.setattr("torch_history.cli.running.business", lambda: "other processes kept 74% of it busy")
-    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
-    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr(
-        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
-    )
-    words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
-    assert (
-        f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
-    )
-    assert "busy" not in command("run", "--only", "counts", "2.14.1", "2.15.0").output
-
-
-def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr(
-        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
-    )
-    here = replace(suite.load(), env=tmp_path)
-    monkeypatch.setattr(suite, "load", lambda: here)
-    arguments = ("run", "--device", "recorder", "--question", "batching", "2.15.0")
-    monkeypatch.setattr("torch_history.cli.running._print_numbers", lambda *_: None)
-    with alone(tmp_path):
-        assert command(*arguments).exit_code == 0
-    with alone(tmp_path / "recorder"):
-        assert "Another torch-history" in command(*arguments).output
-
-
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.Signals) -> None:
-    code = "import time, click; from torch_history import cli\n"
-    code += "@cli.main.command()\ndef wait():\n    print('ready', flush=True)\n    time.sleep(60)\n"
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{code}cli.main(['wait'])"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(asked)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 128 + asked
-    assert "The same command continues from here" in said
-
-
-# --- documents
-
-
 def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Launch:
     facts = {"torch": release}
     return Launch("s", 1, release, release, "release-py3.11", benchmark, "1", "2026-01-01", 1.0, facts, cases)
 
 
-def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
+def test_how_much_was_measured_is_said_by_lane_and_question():
     axis = Axis.load(ROOT / "releases.toml")
     times = {"v2.0.0": (1.0, 1.001, 1.0), "v2.0.1": (1.5, 1.501, 1.499), "v2.1.0": (1.5, 1.6, 1.45)}
     launches = [
@@ -222,7 +87,7 @@ def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
     assert rows[-1] == "| m | release-py3.11 | 1 | 1 none |"
 
 
-def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_findings_stand_in_the_readme_between_their_marks(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     readme = Path("README.md")
     readme.write_text(f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n")
@@ -236,15 +101,12 @@ def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.Mo
 
 
 @pytest.mark.committed
-def test_committed_documents_are_up_to_date() -> None:
+def test_committed_documents_are_up_to_date():
     checked = [sys.executable, "-m", "tools.document", "--check"]
-    answer = subprocess.run(checked, cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    ran(*checked, cwd=ROOT)
 
 
-def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last(
-    lab: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last(lab, monkeypatch):
     monkeypatch.chdir(lab)
     answer = command("regressions", "--question", "intersection", "--limit", "0")
     assert answer.exit_code == 0, answer.output
@@ -264,41 +126,6 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
 
 
 @pytest.mark.parametrize(
-    ("name", "former", "parameter", "value"),
-    [
-        ("run", "--launches", "launches", ["7"]),
-        ("calibrate", "--launches", "launches", ["7"]),
-        ("compare", "--environment", "environment", ["release-py3.9"]),
-        ("regressions", "--environment", "environment", ["installed-py3.12"]),
-    ],
-)
-def test_former_names_of_options_work_and_are_not_shown(
-    name: str, former: str, parameter: str, value: list[str]
-) -> None:
-    command = main.commands[name]
-    options = command.get_params(click.Context(command))
-    option = next(option for option in options if option.name == parameter)
-    releases = [] if name in ("run", "calibrate", "regressions") else ["2.0.1", "2.1.2"]
-    now, then = (
-        command.make_context(name, [used, *value, *releases]).params[parameter] for used in (option.opts[0], former)
-    )
-    assert str(now) == str(then) == value[0]
-    shown = CliRunner().invoke(main, [name, "--help"]).output
-    assert option.opts[0] in shown
-    assert former not in shown
-
-
-def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
-    chosen = {
-        asked: main.commands["compare"].make_context("compare", ["a", "b", "--lane", asked]).params["environment"]
-        for asked in ("3.9", "release-py3.9", "installed-py3.12")
-    }
-    assert list(chosen.values()) == ["release-py3.9", "release-py3.9", "installed-py3.12"]
-    default = main.commands["compare"].make_context("compare", ["a", "b"]).params["environment"]
-    assert default == "release-py3.11"
-
-
-@pytest.mark.parametrize(
     ("words", "named", "parameter"),
     [
         (("run", "--installed", "--python"), "venv/bin/python", "interpreter"),
@@ -306,9 +133,7 @@ def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
         (("fleet", "run", "2.0.0..2.1.0", "--scratch"), "scratch", "scratch"),
     ],
 )
-def test_a_path_is_meant_from_the_callers_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], named: str, parameter: str
-) -> None:
+def test_a_path_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words, named, parameter):
     monkeypatch.chdir(tmp_path)
     place = tmp_path / named
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -328,9 +153,7 @@ def test_a_path_is_meant_from_the_callers_folder(
         ("fit", "mine.py", "--gpu", "24GB", "--from", "2.5.1"),
     ],
 )
-def test_a_file_is_meant_from_the_callers_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+def test_a_file_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     answer = command(*words)
     assert answer.exit_code == 1
@@ -338,7 +161,7 @@ def test_a_file_is_meant_from_the_callers_folder(
     assert "Give the path of a Python file" in answer.stderr
 
 
-def test_a_sentence_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sentence_moves_no_terminal(capsys):
     with pytest.raises(SystemExit):
         output.refuse("the card \x1b]0;title\x07 of\nsomebody's")
     assert "the card \\x1b]0;title\\x07 of\nsomebody's" in capsys.readouterr().err

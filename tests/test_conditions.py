@@ -1,13 +1,11 @@
 """Is a disturbed measurement known as one, and a quiet one never?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from torch_history.measuring import conditions
-from torch_history.measuring.conditions import OTHERS, STOLEN, USUAL_OF, Watch, business, disturbance
+from torch_history.measuring.conditions import OTHERS, STOLEN, USUAL_OF, Watch, disturbance
 
 USUAL = [{"interpreter": 0.003, "memory": 0.002}] * 5
 
@@ -26,14 +24,12 @@ def found(interpreter: float = 0.003, memory: float = 0.002, **more: Any) -> dic
         (found(stolen=2 * STOLEN), [], "the host took 10% of the processors' time away"),
     ],
 )
-def test_slow_controls_and_stolen_time_are_a_disturbance(
-    lap: dict[str, Any], before: list[dict[str, float]], said: str
-) -> None:
+def test_slow_controls_and_stolen_time_are_a_disturbance(lap, before, said):
     assert disturbance(lap, before).startswith(said)
     assert bool(disturbance(lap, before)) is bool(said)
 
 
-def test_work_of_others_is_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_of_others_is_a_disturbance(monkeypatch):
     assert disturbance(found(others=OTHERS), []) == ""
     assert disturbance(found(others=0.25), []) == "other processes kept 25% of the processors busy"
     monkeypatch.setattr(conditions.os, "cpu_count", lambda: 4)
@@ -46,16 +42,7 @@ def test_work_of_others_is_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> Non
     assert watch.lap()["others"] == 0.25
 
 
-@pytest.mark.parametrize(("busy", "said"), [(5, ""), (100, "other processes kept 50% of the processors busy")])
-def test_how_busy_a_machine_is_is_known_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, busy: int, said: str
-) -> None:
-    ticks = iter([{"busy": 0, "idle": 0, "steal": 0}, {"busy": busy, "idle": 200 - busy, "steal": 0}])
-    monkeypatch.setattr(conditions, "processor_ticks", lambda: next(ticks))
-    assert business(seconds=0.0) == said
-
-
-def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments() -> None:
+def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments():
     held = found(gpu={"throttled": "0x44", "throttled_share": 0.4})
     assert disturbance(held, USUAL) == (
         "the GPU held its clocks back for 40% of its work (limit of power, heat, by the hardware)"
@@ -65,7 +52,7 @@ def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments() ->
     assert disturbance(found(gpu={"unknown": "nvidia-smi is not there"}), USUAL) == ""
 
 
-def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypatch):
     ticks = iter([(100, 100, 0), (190, 108, 2), (190, 108, 2)])
     monkeypatch.setattr(
         conditions, "processor_ticks", lambda: dict(zip(("busy", "idle", "steal"), next(ticks), strict=True))
@@ -78,7 +65,7 @@ def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypat
     assert watch._controls == []
 
 
-def test_a_machine_that_became_slower_for_good_is_usual_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_became_slower_for_good_is_usual_again(monkeypatch):
     monkeypatch.setattr(conditions, "processor_ticks", dict)
     watch = Watch(gpu=False)
     said = []
@@ -90,7 +77,7 @@ def test_a_machine_that_became_slower_for_good_is_usual_again(monkeypatch: pytes
     assert not said[-1]
 
 
-def test_a_real_lap_measures_its_own_control() -> None:
+def test_a_real_lap_measures_its_own_control():
     watch = Watch(gpu=False)
     watch.control()
     lap = watch.lap()
@@ -99,9 +86,7 @@ def test_a_real_lap_measures_its_own_control() -> None:
     assert "disturbed" not in lap or lap["stolen"] > STOLEN or lap["others"] > OTHERS
 
 
-def test_a_watch_waits_until_the_processor_is_as_quick_as_it_was_and_no_longer_than_it_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_watch_waits_until_the_processor_is_as_quick_as_it_was_and_no_longer_than_it_is_told(monkeypatch):
     clock = Clock(monkeypatch, busy=[(30.0, 40.0), (50.0, 1000.0)])
     clock.boosted = (10.3, 10.32)
     watch, quiet = Watch(gpu=False), conditions.Quiet()

@@ -1,16 +1,14 @@
 """Do docs/verdicts.md and docs/compare.md have the constants of the code, and is the first short enough to be one page?"""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
 from contract import metrics
 from torch_history.analysis import levels, steps, verdicts
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 PAGE = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
 SAID = re.findall(r"`([A-Z_]+)=([\d.e-]+)`", PAGE)
 
@@ -37,15 +35,15 @@ def constants() -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("name", "number"), SAID)
-def test_a_constant_in_the_page_is_that_of_the_code(name: str, number: str) -> None:
+def test_a_constant_in_the_page_is_that_of_the_code(name, number):
     assert float(number) == constants()[name]
 
 
-def test_the_page_names_every_constant() -> None:
+def test_the_page_names_every_constant():
     assert {name for name, _ in SAID} == constants().keys() - ELSEWHERE.keys()
 
 
-def test_usual_deviations_in_the_page_are_those_of_the_code() -> None:
+def test_usual_deviations_in_the_page_are_those_of_the_code():
     words = " ".join(PAGE.split())
     repeated, once = levels.USUAL[True], levels.USUAL[False]
     assert (
@@ -59,11 +57,11 @@ def _per_cent(usual: levels.Usual) -> str:
     return f"{noise}, {of_round} and {session}"
 
 
-def test_the_rounding_of_an_interval_in_the_page_is_that_of_the_code() -> None:
+def test_the_rounding_of_an_interval_in_the_page_is_that_of_the_code():
     assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j a byte" in PAGE
 
 
 @pytest.mark.parametrize("name", ["MARGIN", "FALSE_RATE", "ERROR_RATE", "POWER"])
-def test_a_share_that_the_json_has_is_in_its_table(name: str) -> None:
+def test_a_share_that_the_json_has_is_in_its_table(name):
     table = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
     assert re.search(rf"^\| `{name.lower()}` \| .*, {re.escape(str(constants()[name]))} \|$", table, re.M)

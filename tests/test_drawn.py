@@ -3,19 +3,16 @@
 There is no torch here: tensors are played.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
 
 
 class Tensor:
@@ -24,19 +21,19 @@ class Tensor:
     def __init__(self, numbers: np.ndarray, log: list[str], requires_grad: bool = False, device: str = "cpu") -> None:
         self.numbers, self.log, self.requires_grad, self.device = numbers, log, requires_grad, device
 
-    def detach(self) -> Tensor:
+    def detach(self) -> "Tensor":
         return Tensor(self.numbers, self.log, device=self.device)
 
     def numpy(self) -> np.ndarray:
         assert self.device == "cpu"
         return self.numbers
 
-    def to(self, device: str) -> Tensor:
+    def to(self, device: str) -> "Tensor":
         if device != self.device:
             self.log.append(f"{self.numbers.shape} to {device}")
         return Tensor(self.numbers, self.log, device=device)
 
-    def requires_grad_(self, needs: bool) -> Tensor:
+    def requires_grad_(self, needs: bool) -> "Tensor":
         self.requires_grad = needs
         return self
 
@@ -52,7 +49,7 @@ def log() -> list[str]:
 
 
 @pytest.fixture
-def workload(log: list[str]) -> ModuleType:
+def workload(log) -> ModuleType:
     """As workloads/saved_tensors.py: draws each tensor, and copies it to the device."""
 
     def inputs(size: str, device: str, seed: int) -> Arguments:
@@ -62,17 +59,13 @@ def workload(log: list[str]) -> ModuleType:
         return Arguments("chain", tuple(tensors))
 
     made: Any = ModuleType("workloads.saved_tensors")
-    made.inputs, made.variants, made.METRICS, made.sizes = (
-        inputs,
-        {"plain": len},
-        ("kernels",),
-        {"large": 2, "small": 1},
-    )
+    made.inputs, made.variants, made.METRICS = inputs, {"plain": len}, ("kernels",)
+    made.sizes = {"large": 2, "small": 1}
     return made
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> ModuleType:
+def drawn(monkeypatch, log) -> ModuleType:
     """measure/drawn.py by itself: its package needs torch, of which it uses one function."""
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=lambda array: Tensor(array, log)))
     spec = importlib.util.spec_from_file_location("drawn", ROOT / "measure" / "drawn.py")
@@ -84,9 +77,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> ModuleType:
     return module
 
 
-def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(
-    drawn: ModuleType, workload: ModuleType, log: list[str]
-) -> None:
+def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(drawn, workload, log):
     expected = workload.inputs("small", "cpu", 7)
     log.clear()
     for case in range(3):
@@ -103,16 +94,14 @@ def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(
         log.clear()
 
 
-def test_other_size_and_other_seed_are_drawn_anew(drawn: ModuleType, workload: ModuleType, log: list[str]) -> None:
+def test_other_size_and_other_seed_are_drawn_anew(drawn, workload, log):
     for size, seed in (("small", 7), ("large", 7), ("small", 8), ("large", 7)):
         drawn.once(workload, size, seed)
     assert log == ["drawn small 7", "drawn large 7", "drawn small 8"]
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
-def test_what_a_forked_case_drew_is_there_for_the_next_one(
-    drawn: ModuleType, workload: ModuleType, log: list[str]
-) -> None:
+def test_what_a_forked_case_drew_is_there_for_the_next_one(drawn, workload, log):
     child = os.fork()
     if child == 0:
         try:

@@ -1,27 +1,12 @@
 """Do rounds go on for what cannot be told, for nothing else, and is what that takes foretold?"""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
-import pytest
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import verdicts_of
-from torch_history.measuring.budget import (
-    FORECAST_FROM,
-    MOST_ROUNDS,
-    TIMES,
-    Effort,
-    More,
-    cost,
-    effort,
-    forecast,
-    left_words,
-)
-from torch_history.measuring.choice import START
+from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 QUESTION = "selection.Selection"
@@ -46,7 +31,7 @@ def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], round
     return found
 
 
-def test_only_what_cannot_be_told_is_gone_on_with() -> None:
+def test_only_what_cannot_be_told_is_gone_on_with():
     quiet = {f"quiet {i}": 1.0 for i in range(12)}
     old, new = {**quiet, "slower": 1.0, "noisy": 1.0}, {**quiet, "slower": 1.5, "noisy": 1.0}
     noise = {**dict.fromkeys(quiet, 0.002), "slower": 0.005, "noisy": 0.06}
@@ -58,7 +43,7 @@ def test_only_what_cannot_be_told_is_gone_on_with() -> None:
     assert 1 <= rounds <= MOST_ROUNDS
 
 
-def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
+def test_only_the_releases_of_an_undecided_pair_are_measured_again():
     levels = {name: {"one": 1.0, "two": 1.0} for name in "abc"}
     found = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b")])
     assert {more.releases for more in found.cases.values()} == {("a", "b")}
@@ -67,41 +52,12 @@ def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
     assert everything.undecided == 4
 
 
-@pytest.mark.parametrize(("middle", "noise", "undecided"), [(1.0, 0.08, 0), (1.15, 0.16, 1)])
-def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(
-    middle: float, noise: float, undecided: int
-) -> None:
-    """Of a function that scatters much the change by half is told, and that the other half has none is not."""
-    levels = {"a": {"one": 1.0}, "b": {"one": middle}, "c": {"one": 1.5}}
-    seen = launches(levels, {"one": noise}, rounds=3)
-    pairs = [("a", "b"), ("b", "c")]
-    assert effort(seen, pairs).undecided > 0
-    assert effort(seen, pairs, divides=True).undecided == undecided
-
-
-def test_a_half_that_is_more_than_the_whole_leaves_the_other_to_be_told() -> None:
-    """Numbers of which the halves are 1.54 times slower, told, and 0.88, not told, and the whole is 1.35 times slower."""
-    levels = {"a": {"one": 1.0}, "b": {"one": 0.75}, "c": {"one": 1.35}}
-    seen = launches(levels, {"one": 0.2}, rounds=4)
-    pairs = [("a", "b"), ("b", "c")]
-    assert effort(seen, pairs).undecided == effort(seen, pairs, divides=True).undecided == 1
-
-
-def test_a_half_that_goes_back_needs_the_verdict_of_the_other() -> None:
-    levels = {"a": {"one": 1.0}, "b": {"one": 1.5}, "c": {"one": 1.0}}
-    seen = launches(levels, {"one": 0.01}, rounds=2)
-    pairs = [("a", "b"), ("b", "c")]
-    assert effort(seen, pairs, divides=True) == effort(seen, pairs)
-
-
-def test_what_scatters_too_much_is_given_up_and_counted() -> None:
-    found = effort(
-        launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, rounds=FORECAST_FROM), [("a", "b")]
-    )
+def test_what_scatters_too_much_is_given_up_and_counted():
+    found = effort(launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, FORECAST_FROM), [("a", "b")])
     assert (found.series, found.undecided, found.hopeless, found.cases) == (1, 0, 1, {})
 
 
-def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_tell() -> None:
+def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_tell():
     levels = {"a": {"x": 1.0, "y": 1.0}, "b": {"x": 1.0, "y": 1.4}}
     seen = history(launches(levels, {"x": 0.05, "y": 0.1}, rounds=4))
     found = forecast(seen, [("a", "b")])
@@ -114,114 +70,7 @@ def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_
         assert verdicts_of(fit.with_rounds(times), [pair])[series] != [Verdict.CANT_TELL]
 
 
-def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast() -> None:
+def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast():
     quiet = {f"quiet {i}": 1.0 for i in range(4)}
     seen = launches({"a": quiet, "b": {**quiet, "quiet 0": 1.035}}, dict.fromkeys(quiet, 0.001), rounds=5)
     assert forecast(history(seen), [("a", "b")]) == {}
-
-
-def test_rounds_come_true() -> None:
-    """Of 40 times that scatter, most are told after as many rounds as were foretold after four."""
-    names = [f"x {i}" for i in range(40)]
-    one = dict.fromkeys(names, 1.0)
-    few = history(launches({"a": one, "b": one}, dict.fromkeys(names, 0.05), rounds=4))
-    foretold = {series: times for (series, _), times in forecast(few, [("a", "b")]).items() if 4 * times <= 40}
-    many = history(launches({"a": one, "b": one}, dict.fromkeys(names, 0.05), rounds=round(4 * max(foretold.values()))))
-    (fit,) = many.fits.values()
-    told = [verdicts_of(fit, [("a", "b")])[series] == [Verdict.SAME] for series in foretold]
-    assert len(told) >= 15
-    assert sum(told) >= 0.8 * len(told)
-
-
-def test_cost_is_seconds_of_one_process() -> None:
-    measured = launches({"a": {"one": 1.0, "two": 1.0}}, {"one": 0.0, "two": 0.0}, rounds=3)
-    assert cost(measured) == {QUESTION: 2.0}
-    found = effort(launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, rounds=1), [("a", "b")])
-    ((_, rounds, _, _),) = found.cases.values()
-    assert found.seconds == pytest.approx((2 * 2.0 + START) * rounds)
-    known = effort(
-        launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, 1),
-        [("a", "b")],
-        took=dict.fromkeys(found.cases, 0.5),
-        starting=4.0,
-    )
-    assert known.seconds == pytest.approx((2 * 0.5 + 4.0) * rounds)
-
-
-def test_what_would_decide_is_said_and_one_launch_decides_nothing() -> None:
-    levels, noise = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}
-    once = effort(launches(levels, noise, 1), [("a", "b")])
-    assert left_words([once], "Again with") == (
-        "1 time is inconclusive. Again with --budget 1m measures it once more, which is the least that tells a time."
-    )
-    several = effort(launches(levels, {"x": 0.12}, 4), [("a", "b")])
-    assert left_words([several], "Again with") == (
-        f"1 time is inconclusive. Again with --budget {math.ceil(several.seconds / 60)}m would probably decide that."
-    )
-    both = left_words([several, once], "Again with")
-    assert f"2 times are inconclusive. Again with --budget {math.ceil((several.seconds + once.seconds) / 60)}m" in both
-    assert several.within(several.seconds) == several.cases
-
-
-def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first() -> None:
-    def needs(rounds: float, undecided: int = 1) -> More:
-        return More(("a", "b"), rounds, undecided)
-
-    quick, slow, worth = ((QUESTION, (name,)) for name in ("quick", "slow", "worth"))
-    cases: dict[Any, More] = {slow: needs(9), quick: needs(2), worth: needs(6, 5)}
-    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0}, starting=0.0)
-    assert found.seconds == 136
-    assert list(found.within(63.9)) == [worth]
-    assert list(found.within(64)) == [worth, quick]
-    assert list(found.within(136)) == [worth, quick, slow]
-    assert list(found.within(47)) == [quick], "what can be decided"
-    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0}, starting=6.0)
-    assert found.seconds == 136 + 9 * 6
-    assert list(found.within(15)) == [worth], "a round of one, and its interpreters"
-    assert found.within(6 + 7.9) == {}
-    short = Effort(cases, 9, 7, 0, {QUESTION: 1.0}, starting=6.0)
-    assert list(short.within(12 + 6 * 6)) == [worth, quick, slow], (
-        "a round of two takes less than to start its interpreters"
-    )
-
-
-STARTING, SECONDS = 8.0, 2.0
-
-
-def played(seed: int, budget: float) -> list[float]:
-    """The ends that are foretold after each round of a session of some cases, each as a share of the end that came true."""
-    random = np.random.default_rng(seed)
-    noise = {f"'{i}'": math.exp(random.uniform(math.log(0.004), math.log(0.06))) for i in range(random.integers(2, 7))}
-    slower = {name: float(random.choice([0, 0, 0, 0.02, 0.06, 0.15])) for name in noise}
-    seen: list[Launch] = []
-    now, todo, foretold = 10.0, sorted(noise), []
-    for turn in range(1, 100):
-        now += STARTING + 2 * SECONDS * len(todo)
-        for release in "ab":
-            cases = []
-            for name in todo:
-                level = math.exp(slower[name] * (release == "b") + random.normal(0, noise[name] / 1.4))
-                turns = tuple(level * math.exp(random.normal(0, noise[name] / 2)) for _ in range(8))
-                cases.append(Case((name,), samples=(level,), turns=turns))
-            seen.append(
-                Launch(
-                    "s", turn, f"{release}{turn}", release, "release-py3.11", f"{QUESTION}.track_time", "1",
-                    f"2026-01-01T00:{turn:02}:00+00:00", SECONDS * len(cases), {}, tuple(cases),
-                )
-            )  # fmt: skip
-        left = effort(seen, [("a", "b")], starting=STARTING)
-        chosen = left.within(budget - now)
-        foretold.append(now + min(left.end, max(budget - now, 0.0)))
-        todo = sorted(name for _, (name,) in chosen)
-        if not todo:
-            break
-    return [end / now for end in foretold]
-
-
-def test_the_end_is_foretold_to_a_third_for_most_sessions() -> None:
-    """Of other draws than those from which the factors are. One round tells little of noise."""
-    sessions = [played(seed, 300.0) for seed in range(1000, 1024)]
-    for after, share in ((1, 0.4), (2, 0.7), (3, 0.7)):
-        found = [ends[after - 1] for ends in sessions if len(ends) >= after]
-        assert len(found) > 0.8 * len(sessions)
-        assert sum(2 / 3 < ratio < 4 / 3 for ratio in found) >= share * len(found)

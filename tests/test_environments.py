@@ -3,8 +3,6 @@
 uv is played by `FakeUv`, which makes the folders and files that uv makes; the sentences are asked with uv's real words.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -34,6 +32,8 @@ from torch_history.releases import environments, pins, repository
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 from torch_history.releases.pins import LockError
+
+from .processes import program
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
@@ -97,12 +97,8 @@ class FakeUv:
         return [call for call in self.calls if call[: len(step)] == list(step)]
 
 
-def failed(said: str) -> subprocess.CalledProcessError:
-    return subprocess.CalledProcessError(2, ["uv"], output="", stderr=said)
-
-
 @pytest.fixture
-def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
+def uv(monkeypatch) -> FakeUv:
     fake = FakeUv()
     monkeypatch.setattr(environments, "run_uv", fake)
     monkeypatch.setattr(pinning, "run_uv", fake)
@@ -113,7 +109,7 @@ def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
 
 
 @pytest.fixture
-def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+def conf(write_releases, tmp_path, monkeypatch) -> Config:
     monkeypatch.chdir(tmp_path)
     releases = write_releases(*FEW, pythons=("3.8", LANE))
     return Config.from_json(
@@ -122,7 +118,7 @@ def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.fixture
-def lane(conf: Config, uv: FakeUv, warned: list[str]) -> ReleaseEnvironment:
+def lane(conf, uv, warned) -> ReleaseEnvironment:
     environment = ReleaseEnvironment(conf, LANE, {}, {})
     uv.calls.clear()
     return environment
@@ -133,10 +129,7 @@ def install(environment: ReleaseEnvironment, conf: Config, tag: str) -> Path:
     return Path("env", f"{tag}-py{LANE}").resolve()
 
 
-# --- building, switching, rebuilding
-
-
-def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
+def test_release_is_built_from_exactly_what_was_asked(lane, conf, uv):
     folder = install(lane, conf, "v2.0.1")
     asked = ["torch==2.0.1", "asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3"]
     assert uv.asked("pip", "install")[0][-4:] == asked
@@ -154,11 +147,6 @@ def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, 
 LOCKED = ("torch==2.0.1", "asv-runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3", "sympy==1.13.1")
 
 
-def listed(call: list[str], option: str) -> list[str]:
-    """The lines of the file that uv was given by `option`."""
-    return Path(call[call.index(option) + 1]).read_text().splitlines()
-
-
 @pytest.mark.parametrize(
     ("packages", "said"),
     [
@@ -166,9 +154,7 @@ def listed(call: list[str], option: str) -> list[str]:
         (LOCKED[:2], "pins numpy to none"),
     ],
 )
-def test_lock_that_does_not_fit_is_refused_before_anything_is_removed(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, packages: tuple[str, ...], said: str
-) -> None:
+def test_lock_that_does_not_fit_is_refused_before_anything_is_removed(lane, conf, uv, packages, said):
     folder = Path("env", f"v2.0.1-py{LANE}")
     folder.mkdir(parents=True)
     write_lock(*packages)
@@ -177,27 +163,14 @@ def test_lock_that_does_not_fit_is_refused_before_anything_is_removed(
     assert uv.calls == []
 
 
-def test_lock_without_a_digest_is_refused(lane: ReleaseEnvironment, conf: Config) -> None:
+def test_lock_without_a_digest_is_refused(lane, conf):
     write_lock(*LOCKED)
     path = Path("releases.lock")
     path.write_text(path.read_text().replace(wheel_of("sympy==1.13.1"), "sympy-1.13.1-cp38-cp38-linux_x86_64.whl"))
     assert f"has no sha256 of sympy==1.13.1, which v2.0.1 needs on Python {LANE}" in refusal(lane, conf)
 
 
-def test_switching_back_asks_uv_for_nothing(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
-    first = install(lane, conf, "v2.0.1")
-    second = install(lane, conf, "v2.1.0")
-    calls = len(uv.calls)
-    for _ in range(3):
-        assert install(lane, conf, "v2.0.1") == first
-        assert install(lane, conf, "v2.1.0") == second
-    assert len(uv.calls) == calls
-    assert len(uv.asked("venv")) == 2
-
-
-def test_environment_is_rebuilt_when_its_requirements_change(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_is_rebuilt_when_its_requirements_change(lane, conf, uv, monkeypatch):
     folder = install(lane, conf, "v2.0.1")
     (folder / "of the old one").touch()
     monkeypatch.setattr(environments, "HARNESS", ("asv_runner==9.9.9",))
@@ -208,9 +181,7 @@ def test_environment_is_rebuilt_when_its_requirements_change(
 
 
 @pytest.mark.parametrize("mark", [None, "", '{"requirements": ["torch==2.0.1"'])
-def test_folder_without_a_whole_mark_is_removed_and_built_anew(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, mark: str | None
-) -> None:
+def test_folder_without_a_whole_mark_is_removed_and_built_anew(lane, conf, uv, mark):
     folder = Path("env", f"v2.0.1-py{LANE}")
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").touch()
@@ -224,9 +195,7 @@ def test_folder_without_a_whole_mark_is_removed_and_built_anew(
 
 @pytest.mark.parametrize("step", ["venv", "pip install", "pip freeze"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()], ids=repr)
-def test_build_that_is_killed_halfway_leaves_nothing(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, step: str, error: BaseException
-) -> None:
+def test_build_that_is_killed_halfway_leaves_nothing(lane, conf, uv, step, error):
     uv.failing[step] = error
     with pytest.raises(type(error)):
         install(lane, conf, "v2.0.1")
@@ -237,48 +206,13 @@ def test_build_that_is_killed_halfway_leaves_nothing(
     assert (folder / MARK).exists()
 
 
-# --- what is said when it cannot be built
-
-
 def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
     with pytest.raises(InstallationError) as refused:
         install(lane, conf, tag)
     return str(refused.value)
 
 
-def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
-    conf: Config, uv: FakeUv, warned: list[str], write_releases: Callable[..., Path]
-) -> None:
-    write_releases(*FEW, pythons=("3.7", "3.8", "3.9"))
-    lane = ReleaseEnvironment(conf, LANE, {}, {})
-    uv.calls.clear()
-    sentence = refusal(lane, conf)
-    assert f"v2.0.1 has no wheel for Python {LANE}" in sentence
-    assert "it has wheels for 3.7, 3.8, 3.9" in sentence
-    assert "asv run --python=3.9 v2.0.1" in sentence
-    assert uv.calls == []
-    assert environments.refusals == {("v2.0.1", lane.name): sentence}
-
-
-# --- interpreters
-
-
-# --- two processes
-
-
-def test_two_that_build_the_same_folder_build_it_once(conf: Config, uv: FakeUv) -> None:
-    uv.seconds = 0.3
-    lanes = [ReleaseEnvironment(conf, LANE, {}, {}) for _ in range(2)]
-    with ThreadPoolExecutor(2) as pool:
-        folders = list(pool.map(lambda lane: install(lane, conf, "v2.0.1"), lanes))
-    assert folders[0] == folders[1]
-    assert len(uv.asked("venv")) == len(uv.asked("pip", "install")) == 1
-    assert [lane.installed_commit_hash for lane in lanes] == ["v2.0.1", "v2.0.1"]
-
-
-def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
-) -> None:
+def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(lane, conf, uv):
     uv.seconds = 0.3
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(install, lane, conf, "v2.0.1")
@@ -289,11 +223,8 @@ def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
     assert not folder.exists()
 
 
-# --- freeing disk
-
-
 @pytest.fixture
-def three(conf: Config, uv: FakeUv) -> list[str]:
+def three(conf, uv) -> list[str]:
     """Three folders in two lanes, and beside them what is no environment."""
     lane = ReleaseEnvironment(conf, LANE, {}, {})
     names = [install(lane, conf, tag).name for tag in ("v2.0.1", "v2.1.0")]
@@ -304,7 +235,7 @@ def three(conf: Config, uv: FakeUv) -> list[str]:
     return [*names, other_lane.name]
 
 
-def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> None:
+def test_prune_leaves_what_a_link_leads_to(three, tmp_path):
     """Whoever made the link shares an environment that lies elsewhere, and its mark is one of what lies there."""
     elsewhere = tmp_path / "elsewhere"
     Path("env", f"v2.0.1-py{LANE}").rename(elsewhere)
@@ -313,22 +244,7 @@ def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> 
     assert (elsewhere / MARK).exists()
 
 
-def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[str], uv: FakeUv) -> None:
-    own = Path("env/.uv-cache").resolve()
-    own.mkdir()
-    mark = Path("env", f"v2.1.0-py{LANE}", MARK)
-    mark.write_text(mark.read_text().replace("torch==2.0.1", "torch==2.1.0"))
-    environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
-    assert uv.calls == [
-        ["cache", "clean", "--cache-dir", str(own), "torch"],
-        ["cache", "prune", "--cache-dir", str(own)],
-    ]
-    uv.calls.clear()
-    environments.prune(Path("env"), lambda tag: True)
-    assert uv.asked("cache", "clean")[0][4:] == ["numpy", "nvidia-nccl-cu12", "torch"]
-
-
-def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
+def test_prune_leaves_the_locks_for_those_who_wait_at_them(three):
     # A lock that is removed while another waits at it would let a third lock a new file of the same name.
     locks = {path: path.stat().st_ino for path in Path("env", ".locks").iterdir()}
     environments.prune(Path("env"), lambda tag: True)
@@ -336,9 +252,7 @@ def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> 
     assert {path: path.stat().st_ino for path in locks} == locks
 
 
-def test_environment_whose_removal_was_interrupted_is_not_used(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_whose_removal_was_interrupted_is_not_used(lane, conf, uv, monkeypatch):
     # Removing gigabytes takes a while; Ctrl-C then leaves a part of the folder behind.
     folder = install(lane, conf, "v2.0.1")
     rmtree = environments.shutil.rmtree
@@ -355,7 +269,7 @@ def test_environment_whose_removal_was_interrupted_is_not_used(
     assert (folder / "lib" / "torch.py").exists()
 
 
-def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
+def test_two_prunes_at_once_remove_a_folder_once(three):
     folder = Path("env", f"v2.0.1-py{LANE}")
     with ThreadPoolExecutor(1) as pool, environments._locked(folder):
         other = pool.submit(environments.prune, Path("env"), lambda tag: True)
@@ -364,11 +278,8 @@ def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
     assert f"v2.1.0-py{LANE}" in other.result(20)[0]
 
 
-# --- the lock file
-
-
 @pytest.fixture
-def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., bool]:
+def pin(conf, uv, tmp_path) -> Callable[..., bool]:
     """Locks a release into the file `pins`."""
 
     def add(version: str, lane: str = LANE) -> bool:
@@ -378,7 +289,7 @@ def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., bool]:
     return add
 
 
-def test_lock_pins_a_release_once_and_never_changes_it(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
+def test_lock_pins_a_release_once_and_never_changes_it(pin, uv, tmp_path):
     assert pin("2.0.1")
     before = (tmp_path / "pins").read_bytes()
     uv.resolved = ["torch==2.0.1", "numpy==9.9.9"]
@@ -389,7 +300,7 @@ def test_lock_pins_a_release_once_and_never_changes_it(pin: Callable[..., bool],
     assert held.digests("numpy==1.26.4", LANE) == [digest_of("numpy==1.26.4")]
 
 
-def test_lock_adds_behind_what_is_there(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
+def test_lock_adds_behind_what_is_there(pin, uv, tmp_path):
     path = tmp_path / "pins"
     pin("2.0.1")
     before = path.read_text().partition(pinning.HASHES_HEADER)[0]
@@ -409,9 +320,7 @@ def test_lock_adds_behind_what_is_there(pin: Callable[..., bool], uv: FakeUv, tm
         (["torch==2.1.0", "sympy==1.12"], r"sympy-1\.12-py3-none-any\.whl has the sha256 0{64}, and the package index"),
     ],
 )
-def test_lock_takes_no_other_file_for_a_published_one(
-    pin: Callable[..., bool], uv: FakeUv, tmp_path: Path, resolved: list[str], said: str
-) -> None:
+def test_lock_takes_no_other_file_for_a_published_one(pin, uv, tmp_path, resolved, said):
     path = tmp_path / "pins"
     path.write_text(f'[sha256]\n"sympy-1.12-py3-none-any.whl" = "{"0" * 64}"\n')
     before = path.read_bytes()
@@ -426,7 +335,7 @@ def shipped_lock() -> dict[str, list[str]]:
     return pins.Lock.read(Path(__file__).resolve().parents[1] / "releases.lock").entries
 
 
-def test_shipped_lock_pins_every_release_in_every_lane(root: Path, shipped_lock: dict[str, list[str]]) -> None:
+def test_shipped_lock_pins_every_release_in_every_lane(root, shipped_lock):
     releases = tomllib.loads((root / "releases.toml").read_text())["release"]
     wanted = {f"v{r['version']} py{lane}" for r in releases for lane in ("3.9", "3.11") if lane in r["pythons"]}
     assert len(wanted) == 60
@@ -437,56 +346,47 @@ PINNED = "dfff79d330b44cd05a0ae646ccd23b753dba0a38773373ddfc067f086c0b1e4a"
 """The sha256 of the entries up to 2.15.0, as they were before they had digests."""
 
 
-def test_shipped_lock_has_a_digest_of_every_package_for_its_lane(root: Path) -> None:
+def test_shipped_lock_has_a_digest_of_every_package_for_its_lane(root):
     held = pins.Lock.read(root / "releases.lock")
     for name, packages in held.entries.items():
         for package in packages:
             assert held.digests(package, name.rpartition("py")[2]), (name, package)
 
 
-def test_versions_that_the_shipped_lock_pins_have_not_changed(root: Path) -> None:
+def test_versions_that_the_shipped_lock_pins_have_not_changed(root):
     entries = pins.Lock.read(root / "releases.lock").entries
     first = {name: packages for name, packages in entries.items() if Version(name.split()[0]) <= Version("2.15.0")}
     assert hashlib.sha256(json.dumps(first).encode()).hexdigest() == PINNED
 
 
 @pytest.mark.parametrize("package", ["numpy", "asv-runner", "setuptools"])
-def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock: dict[str, list[str]], package: str) -> None:
+def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock, package):
     found = {tuple(pin for pin in packages if pin.startswith(f"{package}==")) for packages in shipped_lock.values()}
     assert len(found) == 1
     assert len(found.pop()) == 1
 
 
-# --- surroundings of a measurement
-
 ALTERING = (
     *("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "PYTORCH_JIT"),
     *(
-        "OMP_PROC_BIND",
-        "KMP_AFFINITY",
-        "MKL_CBWR",
-        "MALLOC_ARENA_MAX",
-        "TORCHINDUCTOR_MAX_AUTOTUNE",
+        *("OMP_PROC_BIND", "KMP_AFFINITY", "MKL_CBWR", "MALLOC_ARENA_MAX", "TORCHINDUCTOR_MAX_AUTOTUNE"),
         "A_NAME_OF_TOMORROW",
     ),
 )
 
 
 @pytest.fixture
-def installed(conf: Config, tmp_path: Path) -> InstalledEnvironment:
+def installed(conf, tmp_path) -> InstalledEnvironment:
     """An interpreter that has a torch 2.0.1, as far as it is asked here."""
     packages, python = tmp_path / "packages", tmp_path / "python"
     packages.mkdir()
     (packages / "numpy.py").touch()
     (packages / "torch.py").write_text("__version__ = '2.0.1'\n")
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={packages}:$PYTHONPATH exec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+    program(python, f'PYTHONPATH={packages}:$PYTHONPATH exec {sys.executable} "$@"')
     return InstalledEnvironment(conf, str(python))
 
 
-def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(
-    installed: InstalledEnvironment, lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(installed, lane, conf, monkeypatch):
     assert installed.torch == "2.0.1"
     install(lane, conf, "v2.0.1")
     for name in ALTERING:
@@ -520,7 +420,7 @@ print(faults())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has no such thresholds")
-def test_memory_that_a_measuring_process_frees_costs_no_page_fault_again(root: Path) -> None:
+def test_memory_that_a_measuring_process_frees_costs_no_page_fault_again(root):
     """However an import left the thresholds, which are played here by glibc's variables: 256 pages each time without."""
     left = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
     said = subprocess.run([sys.executable, "-c", FAULTS], cwd=root, env={**os.environ, **left}, stdout=subprocess.PIPE)
@@ -557,19 +457,19 @@ assert ctypes.CDLL(None).abs(-3) == 3
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system has no such maps")
-def test_constants_of_a_library_are_in_the_memory_of_every_process_forked(root: Path) -> None:
+def test_constants_of_a_library_are_in_the_memory_of_every_process_forked(root):
     """What is read there is the file's, and the library, which is the one that does it, works on."""
     subprocess.run([sys.executable, "-c", KEPT], cwd=root, check=True)
 
 
-def test_compilers_caches_are_the_releases_own(lane: ReleaseEnvironment, conf: Config) -> None:
+def test_compilers_caches_are_the_releases_own(lane, conf):
     show = ["-c", "import os; print(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.environ['TRITON_CACHE_DIR'])"]
     for tag in ("v2.0.1", "v2.1.0"):
         folder = install(lane, conf, tag)
         assert all(Path(cache).is_relative_to(folder) for cache in lane.run(show).split())
 
 
-def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "file"
     environments.write_atomically(path, "old")
     monkeypatch.setattr(environments.os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))

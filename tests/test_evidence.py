@@ -1,36 +1,28 @@
 """Is evidence read back as it was found, and refused where it is none? What is made of it?"""
 
-from __future__ import annotations
-
-import contextlib
-import io
 import json
-import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from msgspec import structs
-from rich.console import Console
 
 from torch_history.analysis.causes import evidence as known_causes
-from torch_history.analysis.series import Series
-from torch_history.cli import explaining, main
+from torch_history.cli import explaining
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.explaining import finding
-from torch_history.explaining.launching import CannotExplain, Side, Subject
+from torch_history.explaining.launching import Subject
 from torch_history.explaining.reproduction import script
 from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
-from torch_history.system.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
+from .result_files import write_machine
+
 BENCHMARK = "selection.Selection.track_time"
 EVIDENCE = Evidence(
     environment="release-py3.11",
@@ -68,7 +60,7 @@ def stored(tmp_path: Path, evidence: Evidence = EVIDENCE) -> Path:
     return causes.write(tmp_path / "results", "here", evidence)
 
 
-def test_evidence_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_evidence_is_read_back_as_it_was_written(tmp_path):
     stored(tmp_path)
     assert list(causes.read(tmp_path / "results", "here")) == [EVIDENCE]
 
@@ -76,28 +68,21 @@ def test_evidence_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"schema": 2},
-        {"verdict": "PERHAPS"},
-        {"ratio": -1},
-        {"ratio": "2"},
-        {"words": "x" * (causes.LONGEST_WORDS + 1)},
-        {"words": "\u202e"},
-        {"numbers": [[0], [1]]},
+        *({"schema": 2}, {"verdict": "PERHAPS"}, {"ratio": -1}, {"ratio": "2"}),
+        *({"words": "x" * (causes.LONGEST_WORDS + 1)}, {"words": "\u202e"}, {"numbers": [[0], [1]]}),
         {"old": "v2.12.0"},
         {"places": [{"kind": "planet", "name": "a", "old": 1, "new": 1, "low": 1, "high": 1}]},
     ],
     ids=lambda changed: "-".join(changed),
 )
-def test_what_is_no_evidence_is_left_out_and_named_by_check(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, changed: dict[str, Any]
-) -> None:
+def test_what_is_no_evidence_is_left_out_and_named_by_check(tmp_path, caplog, changed):
     path = stored(tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
     assert list(causes.read(tmp_path / "results", "here")) == []
     assert [problem for problem in problems(tmp_path) if path.name in problem]
 
 
-def test_evidence_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_evidence_that_is_too_large_is_refused(tmp_path):
     path = stored(tmp_path)
     path.write_text(path.read_text() + " " * causes.LARGEST)
     assert list(causes.read(tmp_path / "results", "here")) == []
@@ -107,7 +92,7 @@ def problems(tmp_path: Path) -> list[str]:
     return check(tmp_path / "results", Axis.load(ROOT / "releases.toml")).problems
 
 
-def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_path: Path) -> None:
+def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_path):
     stored(tmp_path)
     of_evidence = [problem for problem in problems(tmp_path) if "causes" in problem]
     assert of_evidence == []
@@ -115,64 +100,44 @@ def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_pat
     assert any("there is no release v9.9.9 on the axis" in problem for problem in problems(tmp_path))
 
 
-def test_committed_evidence_is_whole() -> None:
-    for folder in (ROOT / "results").glob(f"*/{causes.FOLDER}"):
-        assert [causes.parse(path) for path in folder.iterdir()]
-
-
-# --- which evidence explains the series of a machine
-
-
 def machine(tmp_path: Path, name: str, device: str = "cpu") -> None:
-    folder = tmp_path / "results" / name
-    folder.mkdir(parents=True)
-    record = {"machine": name, "cpu": f"AMD EPYC ({name})", "device": device}
-    (folder / "machine.json").write_text(json.dumps(record))
+    write_machine(tmp_path / "results" / name, cpu=f"AMD EPYC ({name})", device=device)
 
 
 def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
     return [(one.words, one.seen_on) for one in known_causes(tmp_path / "results", name)]
 
 
-def test_cause_that_was_found_on_another_processor_names_it(tmp_path: Path) -> None:
+def test_cause_that_was_found_on_another_processor_names_it(tmp_path):
     for name in ("here", "there"):
         machine(tmp_path, name)
     stored(tmp_path)
     assert told(tmp_path, "here") == [(EVIDENCE.words, "")]
-    assert told(tmp_path, "there") == [
-        (f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here"),
-    ]
+    assert told(tmp_path, "there") == [(f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here")]
 
 
-def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path: Path) -> None:
+def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path):
     machine(tmp_path, "here")
     machine(tmp_path, "recorder", "recorder")
     stored(tmp_path)
     assert told(tmp_path, "recorder") == []
 
 
-def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path) -> None:
+def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path):
     for name in ("here", "there"):
         machine(tmp_path, name)
     stored(tmp_path, structs.replace(EVIDENCE, verdict="UNKNOWN"))
     assert told(tmp_path, "there") == []
 
 
-# --- what is made of it
-
-
 @pytest.mark.parametrize(
     ("reproduced", "shows"),
     [
-        ((1e-3, 2e-3), True),
-        ((1e-3, 2.8e-3), True),
-        ((1e-3, 2.9e-3), False),
-        ((1e-3, 1.3e-3), False),
-        ((2e-3, 1e-3), False),
-        (None, False),
+        *(((1e-3, 2e-3), True), ((1e-3, 2.8e-3), True), ((1e-3, 2.9e-3), False), ((1e-3, 1.3e-3), False)),
+        *(((2e-3, 1e-3), False), (None, False)),
     ],
 )
-def test_script_that_does_not_show_the_difference_is_said(reproduced: tuple[float, float] | None, shows: bool) -> None:
+def test_script_that_does_not_show_the_difference_is_said(reproduced, shows):
     evidence = structs.replace(EVIDENCE, reproduced=reproduced)
     assert evidence.is_reproduced == shows
     assert ("which does not show the difference" in report(evidence)) == (bool(reproduced) and not shows)
@@ -192,9 +157,7 @@ def subject(workload: str, variant: str, size: str, metric: str = "time") -> Sub
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_script_holds_what_the_variant_needs_and_nothing_of_ours(
-    case: tuple[str, str, str], holds: list[str], lacks: list[str]
-) -> None:
+def test_script_holds_what_the_variant_needs_and_nothing_of_ours(case, holds, lacks):
     text = script(subject(*case), "a head")
     compile(text, "script.py", "exec")
     assert text.startswith("# a head\n")
@@ -202,7 +165,7 @@ def test_script_holds_what_the_variant_needs_and_nothing_of_ours(
     assert not any(part in text for part in [*lacks, "workloads", "torch_history", "measure"])
 
 
-def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path) -> None:
+def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
     own = tmp_path / "mine.py"
     own.write_text(
         "import torch\nSCALE = 2\n\ndef inputs(seed, size):\n    return len(size) * SCALE\n\n"
@@ -220,14 +183,14 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path
         "    def blocked_autorange(self, min_run_time):\n        self.times = [self.timer.timeit(1)]\n        return self\n"
     )
     (tmp_path / "script.py").write_text(text)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
     unit, _, number = done.stdout.partition(": ")
     assert unit == "seconds a call", done.stderr
     assert 0 < float(number) < 1
 
 
 @pytest.mark.parametrize(("metric", "calls"), [("first_call", 1), ("second_call", 2)])
-def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: str, calls: int) -> None:
+def test_script_of_a_first_call_calls_no_more_than_that(tmp_path, metric, calls):
     own = tmp_path / "mine.py"
     own.write_text(
         "import sys\nimport torch\n\ndef inputs():\n    return 3\n\ndef setup(number):\n    return number + 1, 'state'\n\n"
@@ -238,132 +201,12 @@ def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: 
     text = script(subject(str(own), "step", "", metric), "")
     (tmp_path / "torch.py").write_text("def set_num_threads(n): pass\ndef manual_seed(n): pass\n")
     (tmp_path / "script.py").write_text(text)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
     assert done.stderr == "before step " * calls
     assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
 
 
-# --- what is asked for
-
-SERIES = [
-    Series("release-py3.11", "selection.Selection.track_time", (repr(variant), repr(size)))
-    for variant in ("index_reused", "index_select_reused")
-    for size in ("vector 50 % x 1", "vector 50 % x 10")
-]
-
-
-def test_series_is_found_by_its_sentence_or_by_some_of_its_words() -> None:
-    assert finding.matching("selection time, index_reused vector 50 % x 10", SERIES) == [SERIES[1]]
-    assert finding.matching("index_reused", SERIES) == SERIES[:2]
-    assert finding.matching("Index Select Reused x 10", SERIES) == [SERIES[3]]
-    starts = Series("release-py3.11", "saved_tensors.SavedTensors.track_time", ("'subprocess_start'", "'loop'"))
-    assert finding.matching(starts.words, [*SERIES, starts]) == [starts], "no series here is called start_time"
-    with pytest.raises(UserError, match="there are for instance 'selection time, index_reused vector 50 % x 1'"):
-        finding.matching("no_such_variant", SERIES)
-
-
-def test_largest_stored_changes_are_chosen() -> None:
-    found = finding.changed(
-        ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", "v2.13.0", "v2.14.0", 2
-    )
-    assert [series.metric for series in found] == ["time", "time"]
-    assert all(series.question == "selection" for series in found)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["2.0.1", "2.0.1"], "v2.0.1 was named twice: name two releases."),
-        (["2.0.1", "9.9.9"], "9.9.9"),
-    ],
-)
-def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> None:
-    answer = CliRunner().invoke(main, ["explain", *arguments])
-    assert answer.exit_code == 1
-    assert sentence in answer.stderr
-
-
-@pytest.mark.parametrize(
-    ("budget", "sentence"),
-    [
-        ("2.14.0", "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write WORKLOAD before --explain."),
-        ("1m", "--explain 1m is too short. One time takes about 4 minutes."),
-    ],
-)
-def test_upgrade_refuses_to_explain_in_a_sentence_before_it_measures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str, sentence: str
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    own = tmp_path / "mine.py"
-    own.write_text("def inputs():\n    return 1\n\nfunctions = {'f': abs}\n")
-    answer = CliRunner().invoke(main, ["upgrade", str(own), "--from", "2.13.0", "--explain", budget])
-    assert answer.exit_code == 1
-    assert sentence in " ".join(answer.stderr.split())
-
-
-def test_file_beside_the_caller_is_the_one_that_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[explaining.Asked] = []
-    monkeypatch.setattr(explaining, "explain_asked", lambda one, *_: asked.append(one))
-    monkeypatch.chdir(tmp_path)
-    answer = CliRunner().invoke(main, ["explain", "2.13.0", "2.14.0", "f", "--workload", "mine.py"])
-    assert answer.exit_code == 0, answer.output
-    assert asked[0].workload == tmp_path / "mine.py"
-
-
-@dataclass
-class Asking:
-    """An own file that asks for two threads, and what is asked of `finding.explain`."""
-
-    told: list[tuple[str, str, Series]]
-    workload: Path
-    asked: list[Any]
-    said: list[str]
-
-    def explain(self, budget: float) -> int:
-        out = Console(file=io.StringIO())
-        return explaining.explain_told(self.told, suites.load(), "3.11", self.workload, budget, out, self.said.append)
-
-
-@pytest.fixture
-def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
-    own = tmp_path / "mine.py"
-    own.write_text(
-        "threads = 2\n\ndef inputs():\n    return 1\n\ndef f(x):\n    return x\n\nfunctions = {'f': f, 'g': f, 'h': f}\n"
-    )
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    monkeypatch.setattr(explaining, "alone", lambda _: contextlib.nullcontext())
-    sides = Side("v2.13.0", Path("old")), Side("v2.14.0", Path("new"))
-    monkeypatch.setattr(explaining.Context, "sides", lambda *_: sides)
-    told = [
-        ("v2.13.0", "v2.14.0", Series("release-py3.11", "mine.Own.track_time", (repr(name), "''"))) for name in "fgh"
-    ]
-    found = Asking(told, own, [], [])
-
-    def explain(series: Series, asked: Any, sides: Any, *rest: Any) -> Evidence:
-        found.asked.append(asked)
-        if asked.variant == "g":
-            raise CannotExplain("g cannot run")
-        return structs.replace(
-            EVIDENCE, environment=series.environment, benchmark=series.benchmark, parameters=series.parameters,
-            version=rest[-1], old=sides[0].tag, new=sides[1].tag,
-        )  # fmt: skip
-
-    monkeypatch.setattr(explaining.finding, "explain", explain)
-    return found
-
-
-def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(asking: Asking) -> None:
-    assert asking.explain(60.0) == 2, "of three the first alone is begun"
-    assert [(subject.variant, subject.threads) for subject in asking.asked] == [("f", 2)]
-    assert asking.explain(20 * 60.0) == 0
-    assert [subject.variant for subject in asking.asked] == ["f", "g", "h"]
-    assert len(asking.said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
-
-
-def test_own_file_is_explained_with_the_packages_that_it_requires(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_file_is_explained_with_the_packages_that_it_requires(tmp_path, monkeypatch):
     own = tmp_path / "mine.py"
     own.write_text('requirements = ["einops"]\n\ndef inputs():\n    return 1\n\nfunctions = {"f": abs}\n')
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -387,7 +230,7 @@ def test_own_file_is_explained_with_the_packages_that_it_requires(
     assert [side.variables["PYTHONPATH"] for side in sides] == [str(tmp_path / "added")] * 2
 
 
-def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall() -> None:
+def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall():
     one = subject("batching", "tensor_of_lists", "64 x 128")
     assert "num_threads=1, timer=time.process_time" in script(one, "")
     assert "num_threads=2, timer=time.perf_counter" in script(replace(one, threads=2), "")

@@ -1,15 +1,14 @@
 """Does each file in docs/examples run as the documentation says, on two releases? It installs PyTorch."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .processes import ran
 
 pytestmark = pytest.mark.releases
 
@@ -37,15 +36,8 @@ LEAKS = {"leak_in_python": 2**20, "leak_in_cpp": 2**20}
 
 def command(*words: str) -> str:
     """What the program prints in this checkout."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("torch-history"), *words],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
+    program = Path(sys.executable).with_name("torch-history")
+    return ran(program, *words, timeout=900, env={**os.environ, "COLUMNS": "200"}).stdout
 
 
 def measured(root: Path, name: str) -> list[dict[str, Any]]:
@@ -56,9 +48,7 @@ def measured(root: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_an_example_gives_its_metrics_on_two_releases(
-    root: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_gives_its_metrics_on_two_releases(root, name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     changes = measured(root, name)
     given = {
@@ -73,6 +63,6 @@ def test_an_example_gives_its_metrics_on_two_releases(
             assert change["new"] == pytest.approx(grows, rel=0.05), change
 
 
-def test_every_example_is_run(root: Path) -> None:
+def test_every_example_is_run(root):
     helpers = {"rows", "train", "transformer_step"}
     assert {path.stem for path in (root / "docs" / "examples").glob("*.py")} == METRICS.keys() | helpers

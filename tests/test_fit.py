@@ -1,11 +1,7 @@
 """Does `fit` find the largest batch, say when it cannot tell, and refuse what only a GPU can tell?"""
 
-from __future__ import annotations
-
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -22,9 +18,9 @@ from torch_history.measuring.upgrading.fits import said_of
 from torch_history.releases.axis import Axis
 from torch_history.system.errors import UserError
 
+from .processes import ROOT
 from .test_recorder import wheel
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "transformer_step.py"
 
 
@@ -43,7 +39,7 @@ def card(each: int, fixed: int, surely: int, at_most: int, asked: list[int]) -> 
 
 @pytest.mark.parametrize("each", [1, 7, 93, 1_000, 20_011])
 @pytest.mark.parametrize("start", [1, 8, 500])
-def test_largest_batch_is_found_in_few_tries(each: int, start: int) -> None:
+def test_largest_batch_is_found_in_few_tries(each, start):
     asked: list[int] = []
     found = largest(card(each, 4_000, 90_000, 100_000, asked), start, 90_000, 100_000)
     fits, most = max(0, 86_000 // each), max(0, 96_000 // each)
@@ -53,7 +49,7 @@ def test_largest_batch_is_found_in_few_tries(each: int, start: int) -> None:
     assert most < found.too_much <= max(most + 2, start)
 
 
-def test_steps_in_memory_cost_no_more_tries() -> None:
+def test_steps_in_memory_cost_no_more_tries():
     """Segments make memory grow in steps, and a line through two tries is wrong."""
     asked: list[int] = []
 
@@ -70,12 +66,11 @@ def test_steps_in_memory_cost_no_more_tries() -> None:
     assert found.too_much - found.fits <= 40
 
 
-def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer() -> None:
+def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer():
     fits, unclear, no = Try(Outcome.FITS, 1), Try(Outcome.UNCLEAR, 2), Try(Outcome.TOO_MUCH)
     assert said_of(Largest({8: fits, 9: no})) == "8 fits, 9 does not (2 tries)"
-    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == (
-        "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
-    )
+    several = "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
+    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == several
     assert said_of(Largest({1: no})) == "none fits surely, 1 does not (1 tries)"
     assert said_of(Largest({8: no, 9: fits})).startswith("CAN'T TELL")
     assert said_of(Largest({7: unclear, 8: fits, 9: no})) == (
@@ -83,7 +78,7 @@ def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer() -> None:
     )
 
 
-def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None:
+def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one():
     assert find("t4").card.key == find("Tesla T4").card.key == find("16GB").card.key == "turing"
     assert find("24GB").card.sold_with == find("rtx 3090").card.sold_with == 24
     assert find("a100-80gb").memory == 85_197_848_576
@@ -102,15 +97,8 @@ def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None
         ("torch 1.8.1 was built without CUDA", "torch 1.8.1 was built without CUDA"),
     ],
 )  # fmt: skip
-def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused: str, said: str) -> None:
+def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused, said):
     assert re.search(said, explained(refused))
-
-
-def environment(folder: Path, requirements: list[str]) -> None:
-    """What tells of a finished environment in `folder`."""
-    (folder / "bin").mkdir(parents=True)
-    (folder / "bin" / "python").touch()
-    (folder / "torch-history.json").write_text(json.dumps({"requirements": requirements}))
 
 
 @pytest.mark.parametrize(
@@ -121,9 +109,7 @@ def environment(folder: Path, requirements: list[str]) -> None:
         ("'12.8'", True, "multiProcessorCount", "multiProcessorCount of the card 'turing' is 0"),
     ],
 )
-def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: str, nvrtc: bool, zero: str, said: str
-) -> None:
+def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said(tmp_path, monkeypatch, cuda, nvrtc, zero, said):
     devices = tmp_path / "devices.toml"
     devices.write_text(
         re.sub(rf"^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1, flags=re.MULTILINE)
@@ -136,8 +122,6 @@ def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said_of_them(
     assert said in " ".join(asked.output.split())
     assert "peak allocated" not in asked.output
 
-
-# --- a real release
 
 CONVOLUTION = """
 import torch
@@ -158,7 +142,7 @@ functions = {"sort": torch.sort}
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(tmp_path_factory) -> Built:
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
     here = ROOT / "env" / "recorder" / f"{release.tag}-py{python_for(release)}"
     folder = here if here.exists() else tmp_path_factory.mktemp("env") / release.tag
@@ -166,7 +150,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 @pytest.mark.releases
-def test_out_of_memory_comes_where_the_counted_peak_is(built: Built) -> None:
+def test_out_of_memory_comes_where_the_counted_peak_is(built):
     with Process(built, find("t4"), EXAMPLE) as process:
         peak = process.held("step", "", 4, 0, UNLIMITED)
         assert peak["peak_taken"] == peak["peak_reserved"] > peak["peak_allocated"] > 300 * MIB
@@ -181,7 +165,7 @@ def test_out_of_memory_comes_where_the_counted_peak_is(built: Built) -> None:
 
 @pytest.mark.releases
 @pytest.mark.parametrize("gpu", ["t4", "rtx3090", "rtx4090", "a100", "h100"])
-def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built: Built, gpu: str, tmp_path: Path) -> None:
+def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built, gpu, tmp_path):
     """The wheel has no code of its own for an RTX 4090 (sm_89), which runs that for sm_86. CUB asks which it is."""
     workload = tmp_path / "sort.py"
     workload.write_text(SORT)
@@ -192,7 +176,7 @@ def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built: Built, gpu
 
 
 @pytest.mark.releases
-def test_a_convolution_and_a_value_that_is_read_are_refused(built: Built, tmp_path: Path) -> None:
+def test_a_convolution_and_a_value_that_is_read_are_refused(built, tmp_path):
     workload = tmp_path / "convolution.py"
     workload.write_text(CONVOLUTION)
     with Process(built, find("t4"), workload) as process:

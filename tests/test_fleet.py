@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import gzip
 import itertools
-import json
 import os
 import secrets
 import signal
@@ -37,6 +36,8 @@ from torch_history.system.errors import UserError
 from torch_history.system.locks import locked
 
 from .loopback_slurm import Cluster, cluster, missing
+from .processes import program, until
+from .result_files import write_machine
 
 MACHINE, CASES, PAUSE = "a-node", 4, "TORCH_HISTORY_TEST_PAUSE"
 TAGS = [f"v2.{minor}.0" for minor in range(10, 16)]
@@ -50,11 +51,9 @@ def launch(release: str, number: int, metric: str = "operators", duration: float
 
 
 def write(results: Path, launches: list[Launch], cpu: str = "A") -> None:
-    folder = results / MACHINE
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "device": "cpu", "cpu": cpu, "version": 1}))
+    write_machine(results / MACHINE, cpu=cpu)
     for one in launches:
-        append_launches(folder / f"{one.release}-release-py3.11.jsonl", [one])
+        append_launches(results / MACHINE / f"{one.release}-release-py3.11.jsonl", [one])
 
 
 def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
@@ -185,7 +184,7 @@ def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monk
     assert "2 starts" in local("status")
 
 
-def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Path) -> None:
+def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path):
     of = Job(tmp_path)
     first = of.begin()
     write(first / RESULTS, [before := launch(TAGS[0], 0)])
@@ -237,7 +236,7 @@ def test_a_cancelled_fleet_keeps_what_it_measured(local: Here, monkeypatch: pyte
     assert {launch.launch for launch in local.launches} == local.written()
 
 
-def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) -> None:
+def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path):
     for cpu in "AB":
         write(tmp_path / cpu, [launch(TAGS[0], 0)], cpu)
     collect([tmp_path / "A"], tmp_path / "out", tmp_path / "env")
@@ -246,19 +245,11 @@ def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) ->
     assert len([*read_launches(tmp_path / "out", MACHINE)]) == 1
 
 
-# --- Slurm, played by scripts
-
-
 @pytest.fixture
-def played_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+def played_slurm(tmp_path, monkeypatch) -> Callable[[str, str], Path]:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-
-    def play(name: str, script: str) -> None:
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-
-    play("sbatch", f'printf "%s\\n" "$@" >> {tmp_path}/asked')
-    return play
+    program(tmp_path / "sbatch", f'printf "%s\\n" "$@" >> {tmp_path}/asked')
+    return lambda name, script: program(tmp_path / name, script)
 
 
 def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_slurm: Any, tmp_path: Path) -> None:
@@ -282,11 +273,8 @@ def test_an_option_of_several_lines_is_refused(option: str, here: Here, played_s
     assert not (tmp_path / "asked").exists()
 
 
-# --- the plan, and what a job is
-
-
 @pytest.mark.parametrize(("count", "nodes"), [*itertools.product((1, 2, 5, 6, 9, 40), (1, 2, 4, 64))])
-def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int) -> None:
+def test_every_pair_of_neighbours_is_measured_on_one_node(count, nodes):
     tags = [f"v2.{number}.0" for number in range(count)]
     jobs, anchor = cut(tags, nodes, apart=False)
     assert {pair for job in jobs for pair in itertools.pairwise(job)} == {*itertools.pairwise(tags)}
@@ -296,9 +284,7 @@ def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int
 
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])
-def test_times_have_a_folder_for_each_node(
-    only: str, folder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeypatch):
     from asv.machine import Machine, MachineCollection
 
     from torch_history.measuring import session
@@ -331,7 +317,7 @@ def test_times_have_a_folder_for_each_node(
 
 
 @pytest.fixture
-def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def nodes(monkeypatch) -> Iterator[Cluster]:
     if words := missing():
         (pytest.fail if os.environ.get("FLEET") else pytest.skip)(words)
     with cluster(2) as running:
@@ -341,12 +327,10 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 
 
 @pytest.mark.fleet
-def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(
-    here: Here, nodes: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(here, nodes, monkeypatch):
     monkeypatch.setenv(PAUSE, "0.5")
     here(*RUN, "--detach")
-    wait_for(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
+    until(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
     at_limit = nodes.ask("squeue", "--noheader", "--array", "--nodelist=n1", "--format=%i").strip()
     nodes.ask("scancel", "--batch", "--signal=USR1", at_limit)  # as Slurm does before a time limit
     for state in ("down", "resume"):

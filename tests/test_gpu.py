@@ -2,12 +2,7 @@
 
 The driver's tool nvidia-smi is played by a script."""
 
-from __future__ import annotations
-
 import json
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,18 +13,14 @@ from torch_history.measuring import gpu
 from torch_history.measuring.conditions import Watch
 from torch_history.measuring.gpu import WatchedGpu, reasons_in_words, sample_of, summary
 
+from .processes import lives, program, until
+
 WORK = "1980, 2619, 55, 310.12, 97, 0x0000000000000000"
 IDLE = "345, 2619, 34, 70.50, 0, 0x0000000000000001"
 CARD = "580.65.06, 81559, 9.0, 1980, 700.00, Enabled, Disabled, Enabled"
 SETTINGS = {
-    "driver": "580.65.06",
-    "memory_mib": "81559",
-    "capability": "9.0",
-    "most_sm_megahertz": "1980",
-    "limit_watts": "700.00",
-    "persistence": "Enabled",
-    "mig": "Disabled",
-    "ecc": "Enabled",
+    **{"driver": "580.65.06", "memory_mib": "81559", "capability": "9.0", "most_sm_megahertz": "1980"},
+    **{"limit_watts": "700.00", "persistence": "Enabled", "mig": "Disabled", "ecc": "Enabled"},
 }
 
 
@@ -39,7 +30,6 @@ class Box:
     def __init__(self, folder: Path) -> None:
         self.folder, self.line = folder, folder / "line"
         self.asked, self.number = folder / "asked", folder / "number"
-        (folder / "bin").mkdir()
         self.tells(WORK)
         self.plays(self.looping())
 
@@ -53,23 +43,16 @@ class Box:
 
     def plays(self, loop: str, once: str = f"echo '{CARD}'") -> None:
         """`loop` is what the tool does where it is asked again and again, `once` where it is asked once."""
-        path = self.folder / "bin" / "nvidia-smi"
-        note = f'echo "$*" >> {self.asked}'
-        path.write_text(
-            f'#!/bin/sh\n{note}\ncase "$*" in *--loop-ms*) echo $$ > {self.number}\n{loop}\n;; *)\n{once}\n;; esac\n'
-        )
-        path.chmod(0o755)
+        asked = f'case "$*" in *--loop-ms*) echo $$ > {self.number}\n{loop}\n;; *)\n{once}\n;; esac'
+        program(self.folder / "bin" / "nvidia-smi", f'echo "$*" >> {self.asked}\n{asked}')
 
     def alive(self) -> bool:
         """Whether the tool that was started last still runs."""
-        try:
-            return "State:\tZ" not in Path("/proc", self.number.read_text().strip(), "status").read_text()
-        except FileNotFoundError:
-            return False
+        return self.number.exists() and lives(self.number.read_text().strip())
 
 
 @pytest.fixture(autouse=True)
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
+def box(tmp_path, monkeypatch) -> Box:
     found = Box(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -82,7 +65,7 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def watched(said: list[str]) -> Iterator[Callable[[], WatchedGpu]]:
+def watched(said) -> Iterator[Callable[[], WatchedGpu]]:
     """Makes what watches the card, and ends it."""
     made: list[WatchedGpu] = []
 
@@ -95,16 +78,7 @@ def watched(said: list[str]) -> Iterator[Callable[[], WatchedGpu]]:
         each.close()
 
 
-def until(true: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-
-
-def test_what_the_card_does_meanwhile_is_told_with_its_settings(
-    watched: Callable[[], WatchedGpu], said: list[str]
-) -> None:
+def test_what_the_card_does_meanwhile_is_told_with_its_settings(watched, said):
     found = watched()
     found.begin()
     until(lambda: len(found._told._samples) >= 3)
@@ -117,7 +91,7 @@ def test_what_the_card_does_meanwhile_is_told_with_its_settings(
     assert said == []
 
 
-def test_the_state_is_that_of_the_work_and_not_of_the_end(box: Box, watched: Callable[[], WatchedGpu]) -> None:
+def test_the_state_is_that_of_the_work_and_not_of_the_end(box, watched):
     found = watched()
     found.begin()
     until(lambda: bool(found._told._samples))
@@ -134,7 +108,7 @@ def test_the_state_is_that_of_the_work_and_not_of_the_end(box: Box, watched: Cal
     assert "sm_megahertz" not in idle
 
 
-def test_reasons_of_work_count_and_those_of_idling_do_not() -> None:
+def test_reasons_of_work_count_and_those_of_idling_do_not():
     lines = ["1200, 2619, 80, 690, 99, 0x4", "1100, 2619, 87, 650, 99, 0x24", WORK, WORK, "345, 2619, 60, 90, 0, 0x9"]
     samples = [sample for line in lines if (sample := sample_of(line))]
     assert summary(samples) == {
@@ -155,18 +129,13 @@ def test_reasons_of_work_count_and_those_of_idling_do_not() -> None:
 @pytest.mark.parametrize(
     ("visible", "asked"), [(None, "--id=0"), ("1,0", "--id=1"), ("GPU-5a", "--id=GPU-5a"), ("", "--id=none")]
 )
-def test_the_card_that_is_measured_is_asked_and_no_other(
-    box: Box, watched: Callable[[], WatchedGpu], monkeypatch: pytest.MonkeyPatch, visible: str | None, asked: str
-) -> None:
+def test_the_card_that_is_measured_is_asked_and_no_other(box, watched, monkeypatch, visible, asked):
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     watched()
     calls = box.asked.read_text().splitlines()
     assert len(calls) == 2
     assert all(asked in call.split() for call in calls)
-
-
-# --- what cannot be had is said
 
 
 def unknown(found: WatchedGpu, said: list[str]) -> str:
@@ -183,15 +152,7 @@ def unknown(found: WatchedGpu, said: list[str]) -> str:
     return why
 
 
-def test_a_refusal_is_said_in_the_tools_words(box: Box, watched: Callable[[], WatchedGpu], said: list[str]) -> None:
-    box.plays("echo 'Unable to determine the device handle: Unknown Error'; exit 15")
-    why = unknown(watched(), said)
-    assert why == "nvidia-smi ended with 15 and said: Unable to determine the device handle: Unknown Error"
-
-
-def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(box, watched, said, monkeypatch):
     monkeypatch.setattr(gpu, "PATIENCE", 0.3)
     box.plays("sleep 1000", "sleep 2")
     began = time.monotonic()
@@ -203,7 +164,7 @@ def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
     until(lambda: not box.alive())
 
 
-def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], WatchedGpu], said: list[str]) -> None:
+def test_a_tool_that_dies_is_said_to_be_gone(box, watched, said):
     box.plays(f"cat {box.line}; exit 7")
     found = watched()
     until(lambda: bool(found._told.why))
@@ -211,21 +172,7 @@ def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], Wat
     assert unknown(found, said) == "nvidia-smi ended with 7"
 
 
-# --- whose end is whose
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system does not end it")
-def test_it_ends_with_this_process_even_where_that_is_killed(box: Box) -> None:
-    code = "from torch_history.measuring.gpu import WatchedGpu\nfound = WatchedGpu(print)\ninput()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        until(lambda: box.number.exists() and bool(box.number.read_text()))
-        assert box.alive()
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        until(lambda: not box.alive())
-
-
-def test_a_lap_on_a_gpu_holds_its_state_and_one_on_a_cpu_does_not(box: Box) -> None:
+def test_a_lap_on_a_gpu_holds_its_state_and_one_on_a_cpu_does_not(box):
     watch = Watch(gpu=True)
     box.tells("1200, 2619, 88, 690, 99, 0x0000000000000040")
     time.sleep(0.2)

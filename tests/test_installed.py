@@ -1,14 +1,10 @@
 """Does the program work where it is installed and no checkout is near? Its wheel is built, installed and used elsewhere."""
 
-from __future__ import annotations
-
 import ast
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import venv
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -18,12 +14,13 @@ import pytest
 
 from torch_history.system import program
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
+
 UV = str(Path(sys.executable).with_name("uv"))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     options = ["--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
     subprocess.run([UV, "build", *options, str(ROOT)], check=True, capture_output=True)
@@ -32,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel, tmp_path_factory) -> Path:
     """The command `torch-history` of a fresh environment with the wheel; its needs are met by this environment."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "venv", with_pip=False)
@@ -60,7 +57,7 @@ def imported(archive: zipfile.ZipFile, modules: Iterable[str]) -> set[str]:
     }
 
 
-def test_wheel_holds_what_its_modules_import(wheel: Path) -> None:
+def test_wheel_holds_what_its_modules_import(wheel):
     """`recorder` was left out once, and every command that describes the machine failed where the wheel was installed. The
     suite that measures is a folder of its own in the wheel, and holds what its modules import too."""
     ours = {path.parent.name for path in ROOT.glob("*/__init__.py")}
@@ -78,7 +75,7 @@ def test_wheel_holds_what_its_modules_import(wheel: Path) -> None:
 
 
 @pytest.fixture
-def elsewhere(installed: Path, tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
+def elsewhere(installed, tmp_path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
     """The command, an empty folder, and variables whose cache is an empty folder. Releases that were installed there go."""
     folder = tmp_path / "empty"
     folder.mkdir()
@@ -88,43 +85,22 @@ def elsewhere(installed: Path, tmp_path: Path) -> Iterator[tuple[Path, Path, dic
 
 def said(elsewhere: tuple[Path, Path, dict[str, str]], *words: str) -> subprocess.CompletedProcess[str]:
     command, folder, variables = elsewhere
-    return subprocess.run([str(command), *words], cwd=folder, env=variables, capture_output=True, text=True)
+    return ran(str(command), *words, cwd=folder, env=variables, code=None)
 
 
-def test_it_says_its_version_and_what_wheels_bring(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert said(elsewhere, "--version").stdout == f"torch-history {version}\n"
-    cited = re.search(r'^version: "(.+)"$', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert cited is not None
-    assert cited[1] == version
-    told = said(elsewhere, "facts", "2.14.1", "2.15.0")
-    assert told.returncode == 0, told.stderr
-    assert "download, with all packages" in told.stdout
-
-
-def test_it_has_no_results_of_the_suite_and_none_of_own_files(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
-    refused = said(elsewhere, "compare", "2.14.1", "2.15.0")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "contains no launches" in refused.stderr
-    assert "Nothing is in" in said(elsewhere, "compare").stdout
-
-
-def test_what_it_writes_lies_in_the_users_cache(elsewhere: tuple[Path, Path, dict[str, str]], tmp_path: Path) -> None:
+def test_what_it_writes_lies_in_the_users_cache(elsewhere, tmp_path):
     said(elsewhere, "facts", "2.14.1", "2.15.0")
     assert list(elsewhere[1].iterdir()) == []
     suite = tmp_path / "cache" / "torch-history" / "suite"
     for name in (
-        "benchmarks/own.py",
-        "measure/clock.py",
-        "workloads/__init__.py",
-        "contract/request.py",
+        *("benchmarks/own.py", "measure/clock.py", "workloads/__init__.py", "contract/request.py"),
         "recorder/memory.c",
     ):
         assert (suite / name).read_bytes() == (ROOT / name).read_bytes()
 
 
 @pytest.mark.releases
-def test_a_file_is_measured_from_an_empty_folder(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
+def test_a_file_is_measured_from_an_empty_folder(elsewhere):
     (elsewhere[1] / "mine.py").write_text(
         "import torch\n\n\ndef inputs(seed):\n    return torch.ones(100)\n\n\ndef double(x):\n    return x * 2\n\n\n"
         'functions = {"double": double}\n'
@@ -137,9 +113,7 @@ def test_a_file_is_measured_from_an_empty_folder(elsewhere: tuple[Path, Path, di
     assert "mine operators, double" in again.stdout
 
 
-def test_copy_is_brought_up_to_date_and_keeps_what_it_did_not_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_is_brought_up_to_date_and_keeps_what_it_did_not_make(tmp_path, monkeypatch):
     sources = tmp_path / "package"
     (sources / "measure").mkdir(parents=True)
     (sources / "measure" / "clock.py").write_text("new\n")

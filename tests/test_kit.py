@@ -1,7 +1,5 @@
 """Does a kit measure where nothing can be reached, and does what comes back get filed only where all of it is right?"""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -14,21 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from recorder import certificate
 from recorder.build import build
 from tools import kit as make
-from torch_history.cli import main
 from torch_history.measuring.kit import archive
 from torch_history.releases.axis import Axis
 from torch_history.releases.uv import run_uv
 from torch_history.system.errors import UserError
 
 from . import lab
+from .processes import ROOT, program, ran
 from .test_releases import environments  # noqa: F401  a fixture
 
-ROOT = Path(__file__).resolve().parents[1]
 AXIS = Axis.load(ROOT / "releases.toml")
 ANSWERS = {
     "format": 1,
@@ -40,7 +36,7 @@ ANSWERS = {
 
 
 @pytest.fixture
-def measured(tmp_path: Path) -> Path:
+def measured(tmp_path) -> Path:
     """A kit in which a laboratory measured, with a GPU's answers."""
     kit = tmp_path / "kit"
     kit.mkdir()
@@ -61,25 +57,25 @@ def file(path: Path, tmp_path: Path) -> archive.Filed:
     return archive.file(path, tmp_path / "home", tmp_path / "env", AXIS, lambda _: None)
 
 
-def test_what_a_kit_measured_is_filed_line_by_line_and_once(measured: Path, tmp_path: Path) -> None:
+def test_what_a_kit_measured_is_filed_line_by_line_and_once(measured, tmp_path):
     path = packed(measured)
     filed = file(path, tmp_path)
     assert filed.machines == [lab.MACHINE]
     theirs = {of.name: of.read_bytes() for of in (measured / "results" / lab.MACHINE).glob("*.jsonl")}
     assert {of.name: of.read_bytes() for of in (tmp_path / "home" / lab.MACHINE).glob("*.jsonl")} == theirs
     assert filed.lines == sum(text.count(b"\n") for text in theirs.values())
-    assert filed.answers == tmp_path / "home" / "certificates" / "v2.15.0-tesla-t4.asked"
-    assert json.loads(filed.answers.read_text()) == ANSWERS
+    answers = tmp_path / "home" / "certificates" / "v2.15.0-tesla-t4.asked"
+    assert (filed.answers, json.loads(answers.read_text())) == (answers, ANSWERS)
     assert file(path, tmp_path).lines == 0
 
 
-def test_answers_of_the_recorder_are_no_gpus(measured: Path, tmp_path: Path) -> None:
+def test_answers_of_the_recorder_are_no_gpus(measured, tmp_path):
     (measured / archive.ANSWERS).write_text(json.dumps({**ANSWERS, "recorder": True}))
     filed = file(packed(measured), tmp_path)
     assert (filed.answers, filed.why) == (None, "they are the recorder's, and no GPU's")
 
 
-def test_nothing_is_filed_where_one_line_is_wrong(measured: Path, tmp_path: Path) -> None:
+def test_nothing_is_filed_where_one_line_is_wrong(measured, tmp_path):
     line = next((measured / "results" / lab.MACHINE).glob("*.jsonl"))
     line.write_text(line.read_text().replace('"round":1', '"round":-1', 1))
     with pytest.raises(UserError, match="1 things in it are wrong"):
@@ -87,7 +83,7 @@ def test_nothing_is_filed_where_one_line_is_wrong(measured: Path, tmp_path: Path
     assert not any((tmp_path / "home").iterdir())
 
 
-def test_a_record_of_another_kind_of_machine_is_refused(measured: Path, tmp_path: Path) -> None:
+def test_a_record_of_another_kind_of_machine_is_refused(measured, tmp_path):
     path = packed(measured)
     file(path, tmp_path)
     record = tmp_path / "home" / lab.MACHINE / "machine.json"
@@ -120,7 +116,7 @@ def member(name: str, **more: object) -> tarfile.TarInfo:
         ([member("kit.json")], "holds no results"),
     ],
 )
-def test_an_archive_that_no_kit_wrote_is_refused(members: list[tarfile.TarInfo], words: str, tmp_path: Path) -> None:
+def test_an_archive_that_no_kit_wrote_is_refused(members, words, tmp_path):
     path = tmp_path / "hostile.tar.xz"
     with tarfile.open(path, "w:xz") as stream:
         for each in members:
@@ -130,7 +126,7 @@ def test_an_archive_that_no_kit_wrote_is_refused(members: list[tarfile.TarInfo],
     assert not any((tmp_path / "home").iterdir())
 
 
-def test_an_archive_that_grows_without_end_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_grows_without_end_is_refused(tmp_path):
     path = tmp_path / "bomb.tar.xz"
     with tarfile.open(path, "w:xz") as stream:
         for number in range(3):
@@ -152,15 +148,7 @@ class Zeros(io.RawIOBase):
         return bytes(given)
 
 
-def test_something_else_than_an_archive_is_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "none.tar.xz"
-    path.write_bytes(b"\xfd7zXZ\x00 no archive")
-    answer = CliRunner().invoke(main, ["kit", "file", str(path)])
-    assert answer.exit_code == 1
-    assert "is no archive of a kit" in answer.output
-
-
-def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_somebody_elses_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds files that this program did not make"):
         make.make(tmp_path, "3.12", lambda _: None)
@@ -177,17 +165,16 @@ for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
 
 
 @pytest.mark.parametrize("python", make.PYTHONS)
-def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(python: str, tmp_path: Path) -> None:
+def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(python, tmp_path):
     try:
         found = run_uv(["python", "find", "--no-project", "--system", "--no-python-downloads", python]).strip()
     except subprocess.CalledProcessError:
         pytest.skip(f"Python {python} is not on this machine")
     make._copy(tmp_path)
-    answer = subprocess.run([found, "-c", COMPILE, str(tmp_path)], capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
+    ran(found, "-c", COMPILE, str(tmp_path))
 
 
-def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
+def test_what_an_earlier_run_left_is_not_packed_again(measured):
     ago = time.time() - 100
     os.utime(measured / archive.ANSWERS, (ago, ago))
     since = time.time() - 50
@@ -198,7 +185,7 @@ def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
     assert archive.pack(measured, measured / "results", measured / archive.ANSWERS, time.time() + 50) is None
 
 
-def test_answers_that_lie_there_already_are_never_replaced(measured: Path, tmp_path: Path) -> None:
+def test_answers_that_lie_there_already_are_never_replaced(measured, tmp_path):
     file(packed(measured), tmp_path)
     (measured / archive.ANSWERS).write_text(json.dumps({**ANSWERS, "cases": {}}))
     filed = file(packed(measured), tmp_path)
@@ -206,7 +193,7 @@ def test_answers_that_lie_there_already_are_never_replaced(measured: Path, tmp_p
     assert json.loads((tmp_path / "home" / "certificates" / "v2.15.0-tesla-t4.asked").read_text()) == ANSWERS
 
 
-def test_a_record_that_would_move_a_terminal_is_refused(measured: Path, tmp_path: Path) -> None:
+def test_a_record_that_would_move_a_terminal_is_refused(measured, tmp_path):
     record = measured / "results" / lab.MACHINE / "machine.json"
     record.write_text(json.dumps({**json.loads(record.read_text()), "cpu": "\x1b]0;title\x07"}))
     with pytest.raises(UserError, match="its 'cpu' is no short text that can be printed"):
@@ -214,7 +201,7 @@ def test_a_record_that_would_move_a_terminal_is_refused(measured: Path, tmp_path
 
 
 @pytest.mark.parametrize("at", [0.3, 0.6, 0.99])
-def test_a_damaged_archive_is_a_sentence(at: float, measured: Path, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_a_sentence(at, measured, tmp_path):
     path = packed(measured)
     data = bytearray(path.read_bytes())
     data[int(at * len(data))] ^= 255
@@ -224,7 +211,7 @@ def test_a_damaged_archive_is_a_sentence(at: float, measured: Path, tmp_path: Pa
 
 
 @pytest.fixture(scope="module")
-def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:  # noqa: F811
+def kit(environments, tmp_path_factory) -> Iterator[Path]:  # noqa: F811
     """A kit for the Python of the releases that tests install."""
     folder = tmp_path_factory.mktemp("gpu") / "kit"
     size = make.make(folder, "3.11", lambda _: None)
@@ -234,25 +221,22 @@ def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def recorded(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def recorded(environments, tmp_path_factory) -> Path:  # noqa: F811
     """An interpreter of 2.15.0 that runs on the recorder, which stands in for the card, whatever it inherits."""
     folder, environment = tmp_path_factory.mktemp("card"), environments / "v2.15.0-py3.11"
     variables = build(environment, folder).variables("hopper")
-    path = folder / "python"
     set_ = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-    path.write_text(f'#!/bin/sh\n{set_}\nexec {environment / "bin" / "python"} "$@"\n')
-    path.chmod(0o755)
-    return path
+    return program(folder / "python", f'{set_}\nexec {environment / "bin" / "python"} "$@"')
 
 
 @pytest.mark.releases
 def test_a_kit_asks_every_case_and_measures_without_a_network_and_what_it_wrote_is_filed(
-    kit: Path,
-    environments: Path,  # noqa: F811
-    recorded: Path,
-    tmp_path: Path,
-    results: Path,
-) -> None:
+    kit,
+    environments,  # noqa: F811
+    recorded,
+    tmp_path,
+    results,
+):
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
         pytest.skip("a network can be taken away by root only, with `unshare -n`")
     python = environments / "v2.15.0-py3.11" / "bin" / "python"
@@ -260,8 +244,7 @@ def test_a_kit_asks_every_case_and_measures_without_a_network_and_what_it_wrote_
     asked += ["--question", "intersection", "--question", "batching"]
     usual = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(python), "TORCH_HISTORY_MACHINE": "far"}
     command = ["unshare", "-n", str(kit / make.SCRIPT), "--within", "15m", "--rounds", "1", *asked]
-    answer = subprocess.run(command, cwd=tmp_path, env=usual, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    ran(*command, cwd=tmp_path, env=usual)
     told = certificate.read(kit / archive.ANSWERS)
     assert told.recorder
     assert {case: of.failed for case, of in told.cases.items() if of.failed} == {}

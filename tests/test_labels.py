@@ -1,17 +1,14 @@
 """Has every variant and size words of code, and are their numbers the workload's?"""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from torch_history.analysis.series import Series
-from torch_history.site.labels import labels, named
+from torch_history.site.labels import labels
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 LISTED = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
 PARAMS = {name.partition(".")[0]: of["params"] for name, of in LISTED.items() if isinstance(of, dict) and of["params"]}
 
@@ -21,7 +18,7 @@ def numbers(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("question", PARAMS)
-def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(question: str) -> None:
+def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(question):
     variants, sizes = ([each.strip("'") for each in of] for of in PARAMS[question])
     of = labels()[question]
     assert set(of["variants"]) == set(variants)
@@ -29,10 +26,3 @@ def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(ques
     known = numbers((ROOT / "workloads" / f"{question}.py").read_text(encoding="utf-8"))
     for name, words in (*of["variants"].items(), *of["sizes"].items()):
         assert numbers(words) <= known | numbers(name), name
-
-
-def test_a_series_is_named_in_words_of_code_and_one_without_a_label_by_its_identifiers() -> None:
-    known = Series("", "selection.Selection.track_time", ("'take_reused'", "'rows 99 % x 100'"))
-    assert named(known) == "`torch.take(x, index)`, index made once (99 % of 5,000 rows, 100 times)"
-    assert named(Series("", "mine.Own.track_time", ("'step'", "'large'"))) == "step (large)"
-    assert named(Series("", "mine.Own.track_time", ())) == "mine"

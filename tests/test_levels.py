@@ -1,16 +1,13 @@
 """Are the levels of all releases those of the model, computed otherwise, and do their intervals hold the truth?"""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 from torch_history.analysis import levels
 from torch_history.analysis.levels import Fitted, Launches, Levels, Noise, Random, cells_of
@@ -18,9 +15,9 @@ from torch_history.analysis.series import History, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 
+from .processes import ROOT
 from .test_verdicts import launch
 
-ROOT = Path(__file__).resolve().parents[1]
 MAIN = "amd-epyc-family-26-model-2-2-cores"
 NOISE = Noise(np.array([0.0004, 0.0001, 0.0009]), np.array([9.0, 12.0, 7.0]))
 RANDOM = Random(round=0.0006, session=0.0003, repeated=0.00003)
@@ -47,12 +44,12 @@ def drawn(sessions: list[tuple[list[int], int]], seed: int) -> Launches:
     )
 
 
-def whole(launches: Launches) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def whole(launches: Launches, random: Random) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Levels, their covariance and the degrees of freedom of their differences, by generalised least squares with the
     covariance of all launches written out. Satterthwaite's: each session's share of a variance has those of its noise."""
     same = {name: np.equal.outer(of, of) for name, of in vars(launches).items() if name not in ("logarithm", "weight")}
-    within = np.diag(NOISE.variance[launches.session]) + RANDOM.round * same["round"] + RANDOM.session * same["session"]
-    again = RANDOM.repeated * (same["session"] & same["release"])
+    within = np.diag(NOISE.variance[launches.session]) + random.round * same["round"] + random.session * same["session"]
+    again = random.repeated * (same["session"] & same["release"])
     design = np.equal.outer(launches.release, np.unique(launches.release)).astype(float)
     weighed = np.linalg.solve(within + again, design)
     inverse = np.linalg.inv(design.T @ weighed)
@@ -81,12 +78,12 @@ def contrast(found: Levels, old: int, new: int) -> tuple[float, float, float]:
     return float(said.shift[0]), float(said.error[0] ** 2), float(said.freedom[0])
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_levels_are_those_of_least_squares_with_every_covariance_written_out(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "random"), [*((seed, RANDOM) for seed in range(5)), (5, Random(0.0, 0.0, 0.0))])
+def test_levels_are_those_of_least_squares_with_every_covariance_written_out(seed, random):
     launches = drawn(CHAIN, seed)
     keep = np.random.default_rng(seed).random(len(launches.round)) < 0.9  # some rounds lack a release
     launches = Launches(*(of[keep] for name, of in vars(launches).items() if name != "weight"))
-    found, (level, covariance, freedom) = levels_of(launches), whole(launches)
+    found, (level, covariance, freedom) = levels_of(launches, random), whole(launches, random)
     for a, b in itertools.combinations(range(6), 2):
         shift, variance, of = contrast(found, a, b)
         assert shift == pytest.approx(level[b] - level[a], abs=1e-7)  # the site's levels have 24 binary digits
@@ -94,7 +91,7 @@ def test_levels_are_those_of_least_squares_with_every_covariance_written_out(see
         assert of == pytest.approx(freedom[a, b], rel=1e-6)
 
 
-def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_rounds() -> None:
+def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_rounds():
     launches = drawn([([0, 1], 8)], 3)
     shift, variance, freedom = contrast(levels_of(launches, Random(levels.WIDE, levels.WIDE, 0.0)), 0, 1)
     assert shift == pytest.approx((launches.logarithm[1::2] - launches.logarithm[::2]).mean(), abs=1e-6)
@@ -102,24 +99,14 @@ def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_r
     assert freedom == pytest.approx(NOISE.freedom[0], rel=1e-4)
 
 
-def test_where_rounds_and_sessions_do_nothing_all_launches_of_a_release_are_averaged() -> None:
-    """Of sessions with unequal noise each launch weighs by its own."""
-    launches = drawn([([0, 1], 8), ([0, 1], 3)], 4)
-    shift, variance, _ = contrast(levels_of(launches, Random(0.0, 0.0, 0.0)), 0, 1)
-    weight, values = 1 / NOISE.variance[launches.session], launches.logarithm - SHIFTS[launches.session]
-    mean = [np.average(values[launches.release == of], weights=weight[launches.release == of]) for of in (0, 1)]
-    assert shift == pytest.approx(mean[1] - mean[0], abs=1e-7)
-    assert variance == pytest.approx(2 / weight[launches.release == 0].sum())
-
-
-def test_releases_that_no_chain_of_rounds_ties_are_not_compared() -> None:
+def test_releases_that_no_chain_of_rounds_ties_are_not_compared():
     found = levels_of(drawn([([0, 1], 5), ([2, 3], 5)], 1))
     said = found.contrasts(np.array([0, 2, 1, 0]), np.array([1, 3, 2, 9]))
     assert np.isnan([said.shift, said.error, said.freedom]).tolist() == [[False, False, True, True]] * 3
     assert said.rounds.tolist() == [5, 5, 0, 0]
 
 
-def test_what_cells_and_rounds_leave_is_that_of_least_squares() -> None:
+def test_what_cells_and_rounds_leave_is_that_of_least_squares():
     launches = drawn(CHAIN, 7)
     squares, freedom = levels.within_sessions(launches, cells_of(launches), 3)
     for session, (releases, turns) in enumerate(CHAIN):
@@ -132,12 +119,7 @@ def test_what_cells_and_rounds_leave_is_that_of_least_squares() -> None:
         assert freedom[session] == (len(releases) - 1) * (turns - 1)
 
 
-@pytest.mark.parametrize("value", [1e-6, 1e-3, 0.1, 1.0, 10.0, 1e4])
-def test_where_trigamma_is_where_it_is(value: float) -> None:
-    assert special.polygamma(1, levels.where_trigamma(value)) == pytest.approx(value, rel=1e-9)
-
-
-def test_noise_is_lent_on_the_logarithm_by_series_and_session() -> None:
+def test_noise_is_lent_on_the_logarithm_by_series_and_session():
     """Of variances that are a series' own number times a session's, each is expected to be near that."""
     chance = np.random.default_rng(2)
     true = np.exp(chance.normal(-9, 1, 80))[:, None] * np.exp(np.array([0.0, 0.7, -0.7, 0.3]))
@@ -145,9 +127,6 @@ def test_noise_is_lent_on_the_logarithm_by_series_and_session() -> None:
     expected, lent = levels.expected_noise(true * chance.chisquare(freedom), freedom)
     assert np.median(np.abs(np.log(expected / true))) < 0.25
     assert 15 < lent <= levels.MOST_LENT
-
-
-# --- whole questions
 
 
 SESSIONS = [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7], [0, 7]]
@@ -177,7 +156,7 @@ def launches_of(
     return found
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessions_do_is_found() -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessions_do_is_found():
     inside, random = [], []
     for seed in range(12):
         (question,) = history(launches_of(np.random.default_rng(seed), {4: 0.2})).fits.values()
@@ -193,7 +172,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessi
 
 
 @pytest.mark.parametrize(("sessions", "rounds"), [(1, 1), (1, 2), (3, 1)])
-def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions: int, rounds: int) -> None:
+def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions, rounds):
     """One series of two releases; warnings of NumPy would end it."""
     found = launches_of(np.random.default_rng(1), {}, 1, [[0, 1]] * sessions, rounds)
     with np.errstate(all="raise"):
@@ -203,7 +182,7 @@ def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions: i
     assert said.shift[0] == -said.shift[1]
 
 
-def test_what_is_shown_is_the_median_of_launches_less_what_their_sessions_do() -> None:
+def test_what_is_shown_is_the_median_of_launches_less_what_their_sessions_do():
     (question,) = history(launches_of(np.random.default_rng(3), {})).fits.values()
     (place,) = question.places(["v2.2.0"])
     for series, of in question.launches.items():
@@ -221,7 +200,7 @@ def lane(python: str) -> History:
 
 
 @pytest.mark.committed
-def test_intervals_of_the_two_lanes_hold_each_others_difference() -> None:
+def test_intervals_of_the_two_lanes_hold_each_others_difference():
     """Of neighbours, steady times: 94.0 in 100 on the day that this was written."""
     fits = {python: {question: fit for (_, question), fit in lane(python).fits.items()} for python in ("3.9", "3.11")}
     inside = {question: agreements(fit, fits["3.11"][question]) for question, fit in fits["3.9"].items()}

@@ -4,17 +4,17 @@ The driver's tool `nvidia-smi` is played by a shell script on a PATH of its own;
 temporary home.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 from asv import util
-from asv.machine import Machine, MachineCollection
+from asv.machine import Machine
 
 from torch_history.measuring import machine, machine_records
 from torch_history.system.errors import UserError
+
+from .processes import program
 
 CPUINFO = """\
 processor	: 0
@@ -38,13 +38,11 @@ class Box:
         self.cpuinfo.write_text(CPUINFO)
 
     def nvidia_smi(self, script: str) -> None:
-        path = self.bin / "nvidia-smi"
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        program(self.bin / "nvidia-smi", script)
 
 
 @pytest.fixture(autouse=True)
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
+def box(tmp_path, monkeypatch) -> Box:
     box = Box(tmp_path)
     monkeypatch.setenv("PATH", str(box.bin))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -60,14 +58,8 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
 
 
 CPU_RECORD = {
-    "machine": "intel-r-xeon-r-platinum-8480-2-00ghz-16-cores",
-    "os": "Linux",
-    "arch": "x86_64",
-    "cpu": "Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz",
-    "num_cpu": "16",
-    "ram": "128 GiB",
-    "device": "cpu",
-    "threads": "1",
+    **{"machine": "intel-r-xeon-r-platinum-8480-2-00ghz-16-cores", "os": "Linux", "arch": "x86_64", "num_cpu": "16"},
+    **{"cpu": "Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz", "ram": "128 GiB", "device": "cpu", "threads": "1"},
 }
 GPU_RECORD = {**CPU_RECORD, "machine": "nvidia-h200", "device": "cuda", "gpu": "NVIDIA H200", "driver": "570.86.15"}
 H200 = "echo 'NVIDIA H200, 570.86.15'"
@@ -76,21 +68,12 @@ H200 = "echo 'NVIDIA H200, 570.86.15'"
 @pytest.mark.parametrize(
     ("script", "device", "record"),
     [
-        ("", "", CPU_RECORD),
-        (H200, "", GPU_RECORD),
-        (H200, "cpu", CPU_RECORD),
-        (
-            "echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9",
-            "",
-            CPU_RECORD,
-        ),
-        ("echo 'No devices were found'", "", CPU_RECORD),
-        ("exit 127", "", CPU_RECORD),
+        *(("", "", CPU_RECORD), (H200, "", GPU_RECORD), (H200, "cpu", CPU_RECORD)),
+        ("echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9", "", CPU_RECORD),
+        *(("echo 'No devices were found'", "", CPU_RECORD), ("exit 127", "", CPU_RECORD)),
     ],
 )
-def test_machine_is_named_after_what_measures_on_it(
-    box: Box, monkeypatch: pytest.MonkeyPatch, script: str, device: str, record: dict[str, str]
-) -> None:
+def test_machine_is_named_after_what_measures_on_it(box, monkeypatch, script, device, record):
     if script:
         box.nvidia_smi(script)
     if device:
@@ -98,18 +81,18 @@ def test_machine_is_named_after_what_measures_on_it(
     assert machine.describe() == record
 
 
-def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_threads_are_another_machine(monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_THREADS", "4")
     record = machine.describe()
     assert (record["threads"], record["machine"]) == ("4", CPU_RECORD["machine"] + "-4-threads")
 
 
-def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) -> None:
+def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box):
     box.cpuinfo.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n")
     assert machine.describe()["machine"] == "amd-epyc-family-26-model-2-16-cores"
 
 
-def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
     with pytest.raises(UserError, match=r"nvidia-smi reports none .* name a folder with TORCH_HISTORY_MACHINE"):
         machine.describe()
@@ -120,22 +103,20 @@ def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: py
 
 
 @pytest.mark.parametrize(("visible", "name"), [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200")])
-def test_gpu_that_is_recorded_is_the_first_that_may_be_used(
-    box: Box, monkeypatch: pytest.MonkeyPatch, visible: str, name: str
-) -> None:
+def test_gpu_that_is_recorded_is_the_first_that_may_be_used(box, monkeypatch, visible, name):
     box.nvidia_smi(f'case "$*" in *--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; esac')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.describe()["gpu"] == name
 
 
 @pytest.mark.parametrize("visible", ["", "-1"])
-def test_gpus_that_may_not_be_used_are_none(box: Box, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+def test_gpus_that_may_not_be_used_are_none(box, monkeypatch, visible):
     box.nvidia_smi(f'case "$*" in *--id*) exit 6;; *) {H200};; esac')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.describe()["device"] == "cpu"
 
 
-def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_folder_keeps_its_device(monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
     machine_records.setup()
     Machine.load(interactive=False).save(str(tmp_path / "results"))
@@ -144,14 +125,3 @@ def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     with pytest.raises(util.UserError, match="results on another device: cpu, and cuda was to be measured"):
         Machine.load(interactive=False).save(str(tmp_path / "results"))
     assert json.loads((tmp_path / "results" / "here" / "machine.json").read_text())["device"] == "cpu"
-
-
-def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:
-    box.nvidia_smi(H200)
-    machine_records.setup()
-    assert Path(MachineCollection.get_machine_file_path()) == tmp_path / ".asv-machine.json"
-    loaded = Machine.load(interactive=False)
-    assert {key: value for key, value in vars(loaded).items() if key != "version"} == GPU_RECORD
-    loaded.save(str(tmp_path / "results"))
-    stored = json.loads((tmp_path / "results" / "nvidia-h200" / "machine.json").read_text())
-    assert (stored["device"], stored["gpu"], stored["driver"]) == ("cuda", "NVIDIA H200", "570.86.15")

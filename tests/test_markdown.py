@@ -1,8 +1,5 @@
 """Does a name stand in Markdown as what it is, whatever it is? Read by a parser of Markdown."""
 
-from __future__ import annotations
-
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ from torch_history.analysis.markdown import code, escape
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, append_launches, read_launches
 
+from .result_files import write_machine
 from .test_launches import some_launch
 
 PARSER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
@@ -44,7 +42,7 @@ def flat(tokens: list[Token]) -> Iterator[Token]:
         yield from flat(token.children or [])
 
 
-def test_random_strings_are_text_in_a_list_and_in_a_table() -> None:
+def test_random_strings_are_text_in_a_list_and_in_a_table():
     in_list, in_table = kinds("- x"), kinds("| h | i |\n|---|---|\n| x | y |")
     for name in drawn(1500):
         if escape(name):
@@ -55,7 +53,7 @@ def test_random_strings_are_text_in_a_list_and_in_a_table() -> None:
         assert [kind for kind in kinds(row) if kind not in PLAIN] == [kind for kind in in_table if kind not in PLAIN]
 
 
-def test_what_a_reader_sees_is_the_string() -> None:
+def test_what_a_reader_sees_is_the_string():
     for name in drawn(1500):
         shown = " ".join(name.split())
         if escape(name) and shown.isprintable():
@@ -63,7 +61,7 @@ def test_what_a_reader_sees_is_the_string() -> None:
             assert text.replace("\u2060", "") == shown, repr(name)
 
 
-def test_random_strings_stay_in_their_span_of_code() -> None:
+def test_random_strings_stay_in_their_span_of_code():
     for name in drawn(1500):
         found = flat(PARSER.parse(f"- x {code(name)} y"))
         spans = [(token.type, token.content) for token in found if token.type not in PLAIN]
@@ -78,13 +76,11 @@ AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 
 
 @pytest.fixture
-def hostile(tmp_path: Path) -> Path:
+def hostile(tmp_path) -> Path:
     """Results whose machine, environment, variant and reasons are called HOSTILE, as far as a disk allows."""
     machine = HOSTILE.replace("/", "_")
     folder = tmp_path / machine
-    record = {"machine": machine, "device": "recorder", "card": "turing", "cpu": HOSTILE}
-    folder.mkdir()
-    (folder / "machine.json").write_text(json.dumps(record))
+    write_machine(folder, device="recorder", card="turing", cpu=HOSTILE)
     environments = (machine, f"{machine}b")
     for number, release in enumerate(("v2.0.1", "v2.1.0")):
         for environment in environments:
@@ -102,7 +98,7 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile: Path, warned: list[str]) -> None:
+def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile, warned):
     (folder,) = hostile.iterdir()
     launches = {folder.name: list(read_launches(hostile, folder.name))}
     assert launches[folder.name]

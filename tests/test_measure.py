@@ -1,11 +1,5 @@
 """Are the numbers right? Overlaps against NumPy, bytes against arithmetic, the clock against a call of known length, and a
-GPU that is played here.
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words (as with pytest.importorskip, but `measure` must be imported before torch, because it fixes the threads).
-"""
-
-from __future__ import annotations
+GPU that is played here."""
 
 import json
 import os
@@ -19,19 +13,14 @@ from typing import Any
 
 import pytest
 
+from .torch_here import np, torch
+
+# isort: split
+
 import measure
-
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
-
 from contract.request import END, TAKE
 from measure import clock, device, explain, facts, profile, turns
 from workloads import WrongResult, intersection
-
-ROOT = Path(__file__).resolve().parents[1]
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
 """torch.compile takes half a minute to build C++ and is measured with the releases."""
@@ -56,11 +45,8 @@ def overlap_in_float64(arguments: tuple) -> Any:
     return np.where(sides[0] > 0, sides[0], 0) * np.where(sides[1] > 0, sides[1], 0)
 
 
-# --- the workload
-
-
 @pytest.mark.parametrize("variant", UNCOMPILED)
-def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: str) -> None:
+def test_variant_agrees_with_float64_numpy_in_full(arguments, variant):
     call = intersection.variants[variant](arguments)
     want = overlap_in_float64(arguments)
     for _ in range(3):  # TorchScript profiles the first call and optimises the second
@@ -71,12 +57,7 @@ def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: st
     assert 0.2 < (want > 0).mean() < 0.8
 
 
-def test_expected_agrees_with_another_way_to_write_it(arguments: tuple) -> None:
-    want = overlap_in_float64(arguments)
-    assert np.array_equal(intersection.expected(*(corners.numpy() for corners in arguments)), want)
-
-
-def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes() -> None:
+def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes():
     first, again, other = (intersection.inputs("small", "cpu", seed) for seed in (1, 1, 2))
     assert [tuple(corners.shape) for corners in first] == [(30_000, 4), (500, 4)]
     assert all(torch.equal(a, b) for a, b in zip(first, again))  # noqa: B905 - Python 3.9 has no strict
@@ -112,13 +93,11 @@ def not_a_number(result: Any) -> Any:
         (lambda result: result.double(), r"the result is torch\.float64 \(500, 40\), not float32 \(500, 40\)"),
     ],
 )
-def test_wrong_result_is_refused_in_a_sentence(arguments: tuple, wrong: Callable[[Any], Any], sentence: str) -> None:
+def test_wrong_result_is_refused_in_a_sentence(arguments, wrong, sentence):
     intersection.check(arguments, planted(lambda right: right)(arguments))
     with pytest.raises(WrongResult, match=sentence):
         intersection.check(arguments, planted(wrong)(arguments))
 
-
-# --- bytes, allocations, operators
 
 RESULT = 30_000 * 500 * 4
 """Bytes of one [N, M] float32 tensor of size small: 60,000,000."""
@@ -129,7 +108,7 @@ def small_profile(variant: str) -> Any:
     return profile.profile(call, "cpu")
 
 
-def test_eager_overlap_holds_four_results_at_its_peak() -> None:
+def test_eager_overlap_holds_four_results_at_its_peak():
     # Columns are views. The width takes minimum, maximum, difference and clamped difference, of which only the last stays.
     # The peak is in the height: the width, minimum and maximum, and the difference being written, 4 x 60 MB. At the clamp
     # minimum and maximum are gone; at the product there are width, height and product.
@@ -140,19 +119,19 @@ def test_eager_overlap_holds_four_results_at_its_peak() -> None:
     assert found.operators >= 9  # whatever wrappers a release adds
 
 
-def test_in_place_overlap_holds_three_results_at_its_peak() -> None:
+def test_in_place_overlap_holds_three_results_at_its_peak():
     found = small_profile("in_place")  # area, scratch, height
     assert found.peak_memory == 3 * RESULT
     assert found.allocations == 3
 
 
-def test_result_that_is_kept_counts_and_what_was_there_before_does_not() -> None:
+def test_result_that_is_kept_counts_and_what_was_there_before_does_not():
     held = torch.zeros(1_000_000)
     found = profile.profile(lambda: -held, "cpu")
     assert (found.peak_memory, found.allocations) == (4_000_000, 1)
 
 
-def test_memory_that_is_freed_is_not_counted_twice() -> None:
+def test_memory_that_is_freed_is_not_counted_twice():
     def call() -> Any:
         for _ in range(5):
             result = torch.empty(1_000_000)
@@ -163,7 +142,7 @@ def test_memory_that_is_freed_is_not_counted_twice() -> None:
     assert (found.peak_memory, found.allocations) == (4_000_000, 5)
 
 
-def test_what_a_call_returns_or_keeps_is_retained() -> None:
+def test_what_a_call_returns_or_keeps_is_retained():
     kept = []
 
     def call() -> Any:
@@ -182,7 +161,7 @@ def alone(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
-def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments: tuple) -> None:
+def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments):
     def work() -> tuple:
         call = intersection.variants["scripted"](arguments)
         clock.warm_up(call, "cpu")
@@ -193,16 +172,13 @@ def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments: tup
     assert (groups, allocations) in ((1, 1), (0, 9))
 
 
-# --- the clock
-
-
 def busy(seconds: float) -> None:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
 
 
-def test_busy_milliseconds_are_timed_within_ten_percent() -> None:
+def test_busy_milliseconds_are_timed_within_ten_percent():
     # Read beside it: how long all calls took by the wall. On a shared machine a busy millisecond may be interrupted, so it
     # lasts one millisecond or longer, which the wall sees in full and the median leaves out.
     calls = 0
@@ -237,7 +213,7 @@ class Time:
 
 
 @pytest.fixture
-def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
+def ticking(monkeypatch) -> Time:
     fake = Time()
     monkeypatch.setattr(clock, "time", fake)
     return fake
@@ -246,16 +222,14 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
 @pytest.mark.parametrize(
     ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 4), (0.02, 4), (0.04, 4), (0.3, 2), (3.0, 2)]
 )
-def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time, seconds: float, samples: int) -> None:
+def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking, seconds, samples):
     found = clock.samples(ticking.call(seconds), "cpu")
     assert found == pytest.approx([seconds] * samples, rel=1e-6)
     assert ticking.now <= max(0.8, 3 * seconds) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(0.0, 2), (1e9, 0)])
-def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, times: int
-) -> None:
+def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(monkeypatch, seconds, times):
     (told, tells), (answers, answered) = os.pipe(), os.pipe()
     monkeypatch.setattr(turns, "_PIPES", [told, answered])
     os.write(tells, TAKE * 12 + END)
@@ -273,7 +247,7 @@ def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(
 
 
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 2e-3])
-def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float) -> None:
+def test_blocks_that_were_interrupted_are_left_out(ticking, seconds):
     # A scheduler gives the core to somebody else for 4 ms after every 10 ms
     turns = 0
 
@@ -287,7 +261,7 @@ def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float
     assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
 
 
-def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch):
     happened: list[str] = []
     monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
 
@@ -300,22 +274,6 @@ def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypa
     assert set("".join(blocks)) == {"c"}
     assert len(set(blocks[-5:])) == 1
     assert len(blocks[-1]) > 1
-
-
-def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    happened: list[str] = []
-    monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
-
-    def call() -> int:
-        happened.append("call")
-        return len(happened)
-
-    assert clock.warm_up(call, "cuda") == 3
-    assert happened == ["call", "call", "call", "synchronize cuda"]
-    assert clock.warm_up(call, "cuda", 1) == 5
-
-
-# --- a GPU that is played
 
 
 class Event:
@@ -343,7 +301,7 @@ def play_profiler(monkeypatch: pytest.MonkeyPatch, events: list[Event]) -> list[
             asked.extend(activities)
             self.profiler = SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: events))
 
-        def __enter__(self) -> Profiler:
+        def __enter__(self) -> "Profiler":
             return self
 
         def __exit__(self, *error: object) -> None:
@@ -354,7 +312,7 @@ def play_profiler(monkeypatch: pytest.MonkeyPatch, events: list[Event]) -> list[
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def gpu(monkeypatch) -> list[str]:
     """What the GPU was told, in order. Its allocator holds 1,000 bytes before a call and 5,000 at its highest point, and
     has allocated 10 times before and 17 times after; 3,000 bytes stay."""
     happened: list[str] = []
@@ -374,9 +332,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return happened
 
 
-def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(
-    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
-) -> None:
+def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(monkeypatch, gpu):
     asked = play_profiler(
         monkeypatch,
         [
@@ -405,9 +361,7 @@ def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(
     assert [str(activity).rpartition(".")[2] for activity in asked] == ["CPU", "CUDA"]
 
 
-def test_gpus_bytes_are_the_allocators_above_what_was_held_before(
-    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
-) -> None:
+def test_gpus_bytes_are_the_allocators_above_what_was_held_before(monkeypatch, gpu):
     play_profiler(monkeypatch, [Event("aten::mul"), Event("[memory]", nbytes=123)])
     found = profile.profile(lambda: None, "cuda")
     assert found.peak_memory == 5000 - 1000
@@ -415,9 +369,7 @@ def test_gpus_bytes_are_the_allocators_above_what_was_held_before(
     assert found.allocations == 17 - 10
 
 
-def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(
-    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
-) -> None:
+def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(monkeypatch, gpu):
     play_profiler(monkeypatch, [Event("aten::mul")])
     profile.profile(lambda: gpu.append("call"), "cuda")
     assert gpu == [
@@ -427,7 +379,7 @@ def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(
     ]
 
 
-def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch):
     changes = [100, 200, -100, 50, -200, 10]  # levels 100, 300, 200, 250, 50, 60
     asked = play_profiler(monkeypatch, [Event("aten::mul"), *(Event("[memory]", nbytes=n) for n in changes)])
     found = profile.profile(lambda: None, "cpu")
@@ -436,24 +388,21 @@ def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch: pytest.Monk
     assert [str(activity).rpartition(".")[2] for activity in asked] == ["CPU"]
 
 
-def test_profiler_that_recorded_nothing_is_an_error_and_not_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiler_that_recorded_nothing_is_an_error_and_not_a_zero(monkeypatch):
     play_profiler(monkeypatch, [])
     with pytest.raises(RuntimeError, match=r"profiler of torch .* recorded nothing"):
         profile.profile(lambda: None, "cpu")
 
 
-def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch):
     assert profile.profile(lambda: torch.empty(0).view(0), "cpu").peak_memory == 0
     play_profiler(monkeypatch, [Event("aten::mul")])
     with pytest.raises(RuntimeError, match=r"profiler of torch .* records no memory"):
         profile.profile(lambda: None, "cpu")
 
 
-# --- which device
-
-
 @pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def system(tmp_path, monkeypatch) -> Path:
     """A root folder whose files say whether there is a GPU; to ask CUDA is an error here."""
 
     def touched(*arguments: object) -> None:
@@ -468,7 +417,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("file", ["dev/nvidia0", "proc/driver/nvidia/gpus/0000:01:00.0"])
-def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
+def test_gpu_is_found_by_the_drivers_files(system, file):
     (system / "proc/driver/nvidia/gpus").mkdir(parents=True)  # as a driver without a GPU has it
     assert not device.gpu_present()
     assert device.name() == "cpu"
@@ -481,16 +430,11 @@ def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
 @pytest.mark.parametrize(
     ("on", "asked", "sizes"),
     [
-        ("cpu", "", ["small"]),
-        ("cuda", "", ["paper"]),
-        ("cpu", "paper", ["paper"]),
-        ("cuda", "small, paper", ["small", "paper"]),
-        ("cpu", " , ", ["small"]),
+        *(("cpu", "", ["small"]), ("cuda", "", ["paper"]), ("cpu", "paper", ["paper"])),
+        *(("cuda", "small, paper", ["small", "paper"]), ("cpu", " , ", ["small"])),
     ],
 )
-def test_sizes_are_the_devices_unless_asked_for(
-    system: Path, monkeypatch: pytest.MonkeyPatch, on: str, asked: str, sizes: list
-) -> None:
+def test_sizes_are_the_devices_unless_asked_for(system, monkeypatch, on, asked, sizes):
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", on)
     monkeypatch.setenv("TORCH_HISTORY_SIZES", asked)
     assert device.asked_sizes() == sizes
@@ -499,26 +443,13 @@ def test_sizes_are_the_devices_unless_asked_for(
 @pytest.mark.parametrize(
     ("capability", "archs", "answer"),
     [
-        ("sm_90", "sm_80 sm_86", False),
-        ("sm_90", "sm_80 compute_80", True),
-        ("sm_86", "sm_80", True),
-        ("sm_80", "sm_86", False),
-        ("sm_75", "sm_80", False),
-        ("sm_75", "compute_80", False),
-        ("sm_75", "sm_70", True),
-        ("sm_90", "sm_90a", True),
-        ("sm_100", "sm_90a", False),
-        ("sm_90", "sm_100a", False),
-        ("sm_100", "sm_90a compute_90", True),
-        ("sm_103", "sm_100", True),
-        ("sm_103", "sm_100a", False),
-        ("sm_100", "sm_103", False),
-        ("sm_120", "sm_90 sm_100", False),
-        ("sm_120", "sm_120", True),
-        ("sm_121", "sm_120", True),
-        ("sm_120", "compute_120", True),
-        ("sm_100", "sm_120", False),
-        ("sm_90", "", False),
+        *(("sm_90", "sm_80 sm_86", False), ("sm_90", "sm_80 compute_80", True), ("sm_86", "sm_80", True)),
+        *(("sm_80", "sm_86", False), ("sm_75", "sm_80", False), ("sm_75", "compute_80", False)),
+        *(("sm_75", "sm_70", True), ("sm_90", "sm_90a", True), ("sm_100", "sm_90a", False)),
+        *(("sm_90", "sm_100a", False), ("sm_100", "sm_90a compute_90", True), ("sm_103", "sm_100", True)),
+        *(("sm_103", "sm_100a", False), ("sm_100", "sm_103", False), ("sm_120", "sm_90 sm_100", False)),
+        *(("sm_120", "sm_120", True), ("sm_121", "sm_120", True), ("sm_120", "compute_120", True)),
+        *(("sm_100", "sm_120", False), ("sm_90", "", False)),
         # wheels as they were published
         ("sm_80", "sm_37 sm_50 sm_60 sm_70", False),  # 1.8.1 on an A100
         ("sm_80", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", True),  # 1.13.1
@@ -528,22 +459,28 @@ def test_sizes_are_the_devices_unless_asked_for(
         ("sm_89", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", True),
     ],
 )
-def test_wheel_runs_where_cudas_rules_let_it(capability: str, archs: str, answer: bool) -> None:
+def test_wheel_runs_where_cudas_rules_let_it(capability, archs, answer):
     assert device.runs(capability, archs.split()) is answer
 
 
-def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system: Path) -> None:
+def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system):
     torch.set_num_threads(2)
     device.ready("cpu")
     assert torch.get_num_threads() == measure.THREADS
 
 
-def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], archs: str) -> list[str]:
+    """A usable GPU of that capability, and a wheel for those architectures; returns each start of it."""
     started: list[str] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(torch.cuda, "init", lambda: started.append("init"))
-    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: "sm_80 sm_86", raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
+    return started
+
+
+def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch):
+    started = fake_gpu(monkeypatch, (9, 0), "sm_80 sm_86")
     with pytest.raises(device.DeviceUnavailable, match=r"no code for this GPU \(sm_90\), only for sm_80, sm_86"):
         device.ready("cuda")
     assert started == []
@@ -552,36 +489,9 @@ def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: py
     assert started == ["init"]
 
 
-def fake_gpu(monkeypatch: pytest.MonkeyPatch, major: int, minor: int, archs: str) -> None:
-    """A usable GPU of that capability, and a wheel for those architectures."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (major, minor))
-    monkeypatch.setattr(torch.cuda, "init", lambda: None)
-    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
-
-
-def test_releases_that_run_on_a_gpu_are_those_whose_wheels_say_so() -> None:
-    """Of every capability between the oldest and the newest, by the architectures that wheels.json has of each release."""
-    wheels = json.loads((ROOT / "wheels.json").read_text())
-    of = {tag.removeprefix("v"): wheel["architectures"] for tag, wheel in wheels.items()}
-    releases = sorted(of, key=device._in_order)
-    for have in (35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121):
-        running = [release for release in releases if device.runs(f"sm_{have}", of[release])]
-        said = device._wheels_for(f"sm_{have}")
-        if not running:
-            assert said.startswith("no wheel")
-            continue
-        assert running == releases[releases.index(running[0]) : releases.index(running[-1]) + 1]
-        newest = running[-1] == releases[-1]
-        which = f"of {running[0]} and later" if newest else f"from {running[0]} to {running[-1]}"
-        assert said == f"wheels of the package index {which} run on it", have
-
-
 @pytest.mark.parametrize(("capability", "runs"), [((6, 1), False), ((7, 0), True), ((7, 5), True), ((12, 0), True)])
-def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], runs: bool
-) -> None:
-    fake_gpu(monkeypatch, *capability, "sm_60 sm_70 sm_75 sm_120")
+def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentence(monkeypatch, capability, runs):
+    fake_gpu(monkeypatch, capability, "sm_60 sm_70 sm_75 sm_120")
     device.ready("cuda")
     device.require_capability("intersection", "scripted")
     if runs:
@@ -591,10 +501,7 @@ def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentenc
         device.require_capability("warm_up", "compiled")
 
 
-# --- what was measured
-
-
-def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> None:
+def test_environment_names_the_libraries_of_the_wheel_and_every_package():
     from importlib import metadata
 
     found = facts.environment()
@@ -612,7 +519,7 @@ def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> Non
     assert found["fuses_on_cpu"] in (True, False, None)
 
 
-def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_says_where_its_packages_came_from(tmp_path, monkeypatch):
     monkeypatch.setattr(facts.sys, "prefix", str(tmp_path))
     unknown = {"origin": "unknown, not checked", "installed": None}
     assert facts._installation() == unknown
@@ -631,7 +538,7 @@ def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypat
     assert facts._installation() == unknown
 
 
-def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slow() -> None:
+def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slow():
     """A sampled function holds the time of the code in C that it calls."""
     names: dict[str, Any] = {}
     spin = "def spin():\n    total = 0\n    for i in range(3000):\n        total += i\n"
@@ -641,7 +548,7 @@ def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slo
     assert sum(found.values()) > 2e-5
 
 
-def test_operators_hold_what_profile_counts() -> None:
+def test_operators_hold_what_profile_counts():
     """x * 2 and its exp live at the peak, 4,000 bytes each; the sum is 4 bytes. Each operator holds what it took."""
     x = torch.rand(1000)
 

@@ -1,10 +1,4 @@
-"""Is a file of one's own measured as it is, and is what is wrong with it said in a sentence?
-
-This file needs torch, NumPy and asv_runner and runs in an interpreter that has them, such as a release's; elsewhere it is
-skipped in words.
-"""
-
-from __future__ import annotations
+"""Is a file of one's own measured as it is, and is what is wrong with it said in a sentence?"""
 
 import os
 import signal
@@ -16,16 +10,12 @@ from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .processes import ROOT
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
+# isort: split
 
-    from benchmarks import own
-except ImportError as _error:
-    pytest.skip(f"needs torch, NumPy and asv_runner, and {_error}", allow_module_level=True)
-
+from benchmarks import own
 from workloads import WrongResult
 
 FILE = """
@@ -42,7 +32,7 @@ functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambd
 """
 
 
-ROOT = Path(__file__).resolve().parents[1]
+INPUTS = "def inputs(): return 1\n"
 
 
 def written(folder: Path, text: str) -> Any:
@@ -51,7 +41,7 @@ def written(folder: Path, text: str) -> Any:
     return own.load(path, path)
 
 
-def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
+def test_functions_of_the_inputs_become_variants(tmp_path):
     workload = written(tmp_path, FILE)
     arguments = workload.inputs("", "cpu", 3)
     want = 2 * np.random.RandomState(3).rand(8, 8)
@@ -67,7 +57,7 @@ def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
 LOADED = "import sys, {module}; print('torch._dynamo' in sys.modules)"
 
 
-def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_path: Path) -> None:
+def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_path):
     """Where a release loads torch._dynamo in the first call, that call takes the time."""
     (tmp_path / "mine.py").write_text(FILE + "\nMETRICS = ('time', 'first_call')\n")
     variables = {**os.environ, "TORCH_HISTORY_WORKLOAD": str(tmp_path / "mine.py")}
@@ -80,7 +70,7 @@ def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_
     assert loads["benchmarks.own"] == loads["torch"]
 
 
-def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
+def test_file_that_is_gone_is_measured_as_it_was(tmp_path):
     (tmp_path / "kept.py").write_text(FILE + "\nHERE = __file__\n")
     workload = own.load(tmp_path / "my-file.py", tmp_path / "kept.py")
     assert str(tmp_path / "my-file.py") == workload.HERE
@@ -88,14 +78,14 @@ def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
     assert "scaled" in workload.variants
 
 
-def test_result_that_differs_from_the_first_variants_is_refused(tmp_path: Path) -> None:
+def test_result_that_differs_from_the_first_variants_is_refused(tmp_path):
     workload = written(tmp_path, FILE)
     arguments = workload.inputs("", "cpu", 3)
     with pytest.raises(WrongResult, match="from that of the variant `scaled`"):
         workload.check(arguments, workload.variants["wrong"](arguments)())
 
 
-def test_own_expectation_comes_before_the_first_variant(tmp_path: Path) -> None:
+def test_own_expectation_comes_before_the_first_variant(tmp_path):
     workload = written(tmp_path, FILE + "\ndef expected(x, factor):\n    return x.numpy() * 3\n")
     arguments = workload.inputs("", "cpu", 3)
     workload.check(arguments, workload.variants["wrong"](arguments)())
@@ -106,14 +96,11 @@ def test_own_expectation_comes_before_the_first_variant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("want", "got", "sentence"),
     [
-        ([1.0, 2.0], [1.0, 2.0001], None),
-        ([1.0, 2.0], [1.0, 2.001], "off by 0.001"),
-        ([1.0, 2.0], [1.0], "shape"),
-        ([1.0, float("nan")], [1.0, 2.0], "not a number"),
-        ([], [], None),
+        *(([1.0, 2.0], [1.0, 2.0001], None), ([1.0, 2.0], [1.0, 2.001], "off by 0.001")),
+        *(([1.0, 2.0], [1.0], "shape"), ([1.0, float("nan")], [1.0, 2.0], "not a number"), ([], [], None)),
     ],
 )
-def test_what_counts_as_rounding(tmp_path: Path, want: list, got: list, sentence: str | None) -> None:
+def test_what_counts_as_rounding(tmp_path, want, got, sentence):
     workload = written(
         tmp_path, FILE + f"\ndef expected(x, factor):\n    return torch.tensor({want!r})".replace("nan", "np.nan")
     )
@@ -132,9 +119,18 @@ def test_what_counts_as_rounding(tmp_path: Path, want: list, got: list, sentence
         ("import nothing_like_this", "my-file.py cannot be imported: ModuleNotFoundError: No module named"),
         ("def inputs(): return 1", "my-file.py names nothing to measure"),
         ("functions = {'f': abs}", "my-file.py has no function `inputs`"),
+        (f"{FILE}METRICS = ('tme',)", r"metric `tme`, and there is none. Did you mean `time`\?"),
+        (f"{FILE}METRICS = ('process_time',)", "which is of a process, and has no `command`"),
+        (f"{FILE}command = 'python x.py'", "command `command` that is no list of words"),
+        (f"{INPUTS}functions = {{1: abs}}", "has 1 in `functions`, which is no name"),
+        (f"{INPUTS}functions = {{'caf\\udce9': abs}}", r"has 'caf\\udce9' in `functions`, which is no name"),
+        (f"{INPUTS}functions = {{'x' * 101: abs}}", "which is no name: give it a text of at most 100 printable"),
+        (f"{INPUTS}functions = {{'f': abs}}; iterators = {{'f': range}}", "has `f` in `functions` and in `iterators`"),
+        (f"{INPUTS}functions = {{'f': abs}}; variants = {{'f': abs}}", "has `f` in `functions` and in `variants`"),
+        (f"{INPUTS}functions = {{'f': abs}}; sizes = {{4: {{}}}}", "has 4 in `sizes`, which is no name"),
     ],
 )
-def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, sentence):
     with pytest.raises(own.WorkloadUnreadable, match=sentence):
         written(tmp_path, text)
 
@@ -159,7 +155,7 @@ functions = {"step": step}
 """
 
 
-def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Path) -> None:
+def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path):
     workload = written(tmp_path, STATE)
     call = workload.variants["step"](workload.inputs("", "cpu", 1))
     for _ in range(2):
@@ -169,7 +165,7 @@ def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Pat
     workload.check(workload.inputs("", "cpu", 1), result)
 
 
-def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path: Path) -> None:
+def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path):
     text = "import torch\ndef inputs(call):\n    return torch.ones(2 + call)\nfunctions = {'f': lambda x: len(x)}\n"
     view = own.of_first_calls(written(tmp_path, text + "METRICS = ('time', 'first_call')"))
     arguments = view.inputs("", "cpu", 1)
@@ -178,7 +174,7 @@ def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_pa
     assert view.METRICS == ("first_call",)
 
 
-def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
+def test_a_check_of_its_own_is_asked(tmp_path):
     workload = written(tmp_path, FILE + "\ndef check(inputs, result):\n    return bool((result > 0).all())\n")
     arguments = workload.inputs("", "cpu", 3)
     workload.check(arguments, torch.ones(2))
@@ -186,20 +182,7 @@ def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
         workload.check(arguments, -torch.ones(2))
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("METRICS = ('tme',)", "metric `tme`, and there is none. Did you mean `time`?"),
-        ("METRICS = ('process_time',)", "which is of a process, and has no `command`"),
-        ("command = 'python x.py'", "command `command` that is no list of words"),
-    ],
-)
-def test_metrics_and_commands_that_cannot_be_are_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    with pytest.raises(own.WorkloadUnreadable, match=sentence.replace("?", r"\?")):
-        written(tmp_path, FILE + "\n" + text)
-
-
-def test_an_iterator_is_consumed(tmp_path: Path) -> None:
+def test_an_iterator_is_consumed(tmp_path):
     workload = written(tmp_path, "def inputs():\n    return 5\niterators = {'all': range}\n")
     assert workload.variants["all"](workload.inputs("", "cpu", 1))() == 5
 
@@ -217,14 +200,11 @@ def sleep() -> str:
 @pytest.mark.parametrize(
     ("once", "answer"),
     [
-        (lambda: "", ""),
-        (lambda: "it failed", "it failed"),
-        (lambda: None, None),
-        (crash, "its process ended with status 9 and no answer"),
-        (sleep, ""),
+        *((lambda: "", ""), (lambda: "it failed", "it failed"), (lambda: None, None)),
+        *((crash, "its process ended with status 9 and no answer"), (sleep, "")),
     ],
 )
-def test_a_trial_ends_and_says_how(once: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_ends_and_says_how(once, answer, monkeypatch):
     monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
     assert own._tried(once) == answer
 
@@ -235,7 +215,7 @@ def profiled(folder: Path, call: Any) -> dict:
     return common._counts(written(folder, FILE), call, None, "cpu")
 
 
-def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path: Path) -> None:
+def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path):
     found = profiled(tmp_path, lambda: 1)
     assert set(found) == {"peak_memory", "retained", "allocations", "operators", "kernels", "host_syncs"}
     assert all("it calls no operator of torch" in why["unavailable"] for why in found.values())

@@ -1,9 +1,4 @@
-"""Is what a process takes as a whole told right: its memory, a leak and none, its time, and what comes before each call?
-
-Needs torch and NumPy, as tests/test_own.py does.
-"""
-
-from __future__ import annotations
+"""Is what a process takes as a whole told right: its memory, a leak and none, its time, and what comes before each call?"""
 
 import collections
 import gc
@@ -13,30 +8,28 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-import measure  # noqa: F401
+from .processes import until
+from .torch_here import torch
 
-try:
-    import torch
+# isort: split
 
-    from measure import process, resident, stopwatch
-except ImportError as _error:
-    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+from measure import process, resident, stopwatch
 
 
-def test_a_leak_of_a_megabyte_a_call_is_told() -> None:
+def test_a_leak_of_a_megabyte_a_call_is_told():
     kept = []
     found = resident.measured(lambda: kept.append(b"1" * 2**20))
     assert found["resident_growth"]["value"] == pytest.approx(2**20, rel=0.05)
     assert "it has no level" in found["resident_memory"]["unavailable"]
 
 
-def test_what_does_not_leak_has_a_level() -> None:
+def test_what_does_not_leak_has_a_level():
     found = resident.measured(lambda: b"1" * 2**20)
     assert found["resident_growth"]["value"] == 0
     assert found["resident_memory"] == pytest.approx(resident.resident(), rel=0.1)
@@ -56,7 +49,7 @@ def settling(draw: random.Random) -> list[float]:
     return [5e8 + 2**24 * (1 - 0.5 ** (i / 2)) // 4096 * 4096 + draw.choice([0, 4096]) for i in range(26)]
 
 
-def test_no_growth_is_told_of_memory_that_wanders_or_settles() -> None:
+def test_no_growth_is_told_of_memory_that_wanders_or_settles():
     draw = random.Random(1)
     for _ in range(100):
         assert resident.growth(wandering(draw))[0] == 0
@@ -64,7 +57,7 @@ def test_no_growth_is_told_of_memory_that_wanders_or_settles() -> None:
 
 
 @pytest.mark.parametrize("drawn", [wandering, settling])
-def test_a_growth_that_is_said_to_be_seen_is_seen(drawn: Callable[[random.Random], list[float]]) -> None:
+def test_a_growth_that_is_said_to_be_seen_is_seen(drawn):
     """On top of what memory does anyway."""
     draw = random.Random(1)
     for _ in range(100):
@@ -73,14 +66,14 @@ def test_a_growth_that_is_said_to_be_seen_is_seen(drawn: Callable[[random.Random
         assert resident.growth([held + i * 1.001 * seen_from for i, held in enumerate(readings)])[0] > 0
 
 
-def test_a_growth_below_what_is_said_to_be_seen_is_not_told() -> None:
+def test_a_growth_below_what_is_said_to_be_seen_is_not_told():
     _, seen_from = resident.growth([5e8] * 26)
     assert resident.growth([5e8 + i * 0.999 * seen_from for i in range(26)])[0] == 0
     assert resident.growth([5e8 + i * 1.001 * seen_from for i in range(26)])[0] == pytest.approx(seen_from, rel=0.01)
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def hasty(monkeypatch) -> Iterator[None]:
     """Readings in a tenth of their time. As where a release is measured, collecting leaves out what importing made."""
     monkeypatch.setattr(resident, "SECONDS", resident.SECONDS / 10)
     monkeypatch.setattr(resident, "MOST_SECONDS", resident.MOST_SECONDS / 10)
@@ -106,7 +99,7 @@ def objects(number: int = 20, each: int = 150) -> list[Object]:
     return found
 
 
-def test_what_a_call_leaves_is_counted_to_the_object_where_its_memory_does_not_move(hasty: None) -> None:
+def test_what_a_call_leaves_is_counted_to_the_object_where_its_memory_does_not_move(hasty):
     """As 21 objects and 3,150 bytes: the list and the twenty that it holds, in memory that lay free."""
     found = resident.measured(lambda: KEPT.append(objects()))
     assert found["kept_objects"]["value"] == 21
@@ -114,12 +107,12 @@ def test_what_a_call_leaves_is_counted_to_the_object_where_its_memory_does_not_m
     assert found["kept_objects"]["detectable"] == 1
 
 
-def test_bytes_outside_of_python_are_counted(hasty: None) -> None:
+def test_bytes_outside_of_python_are_counted(hasty):
     found = resident.measured(lambda: KEPT.append(torch.ones(1000)))
     assert found["kept_bytes"]["value"] == pytest.approx(4200, rel=0.2)
 
 
-def test_what_caches_take_up_is_hardly_ever_a_growth_although_it_never_falls() -> None:
+def test_what_caches_take_up_is_hardly_ever_a_growth_although_it_never_falls():
     """As bytes beside a training step: now a few more, now 2,000."""
     draw = random.Random(4)
     told = []
@@ -135,9 +128,7 @@ RING = collections.deque(maxlen=5)  # type: ignore[var-annotated]
 
 
 @pytest.mark.parametrize("quiet", [lambda: objects(), lambda: torch.ones(1000) + 1, lambda: RING.append(objects())])
-def test_a_quiet_function_leaves_nothing_and_what_would_be_seen_is_said(
-    quiet: Callable[[], object], hasty: None
-) -> None:
+def test_a_quiet_function_leaves_nothing_and_what_would_be_seen_is_said(quiet, hasty):
     for _ in range(10):
         found = resident.measured(quiet)
         assert [found[name]["value"] for name in EXACT] == [0, 0, 0]
@@ -147,15 +138,13 @@ def test_a_quiet_function_leaves_nothing_and_what_would_be_seen_is_said(
 
 
 @pytest.mark.parametrize("library", [SimpleNamespace(), SimpleNamespace(mallinfo2=lambda: resident._Mallinfo())])
-def test_an_allocator_that_is_not_counted_has_no_bytes_rather_than_none(
-    library: object, hasty: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_allocator_that_is_not_counted_has_no_bytes_rather_than_none(library, hasty, monkeypatch):
     """A C library that tells nothing, and one from which the memory does not come."""
     monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: library)
     assert resident.measured(lambda: None)["kept_bytes"] == {"unavailable": resident.NO_COUNT}
 
 
-def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty: None) -> None:
+def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty):
     """40 MB that `setup` may have freed, which the C library does not give back by itself."""
     freed = [b"1" * (100_000 + i) for i in range(400)]
     del freed
@@ -168,7 +157,7 @@ def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty: 
     assert found["resident_growth"]["value"] == pytest.approx(20_000, rel=0.2)
 
 
-def test_what_each_call_leaves_on_a_device_is_counted(hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_each_call_leaves_on_a_device_is_counted(hasty, monkeypatch):
     """A workspace of the first calls is not what each of them leaves."""
     calls: list[int] = []
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 10**6 + 4096 * len(calls))
@@ -177,7 +166,7 @@ def test_what_each_call_leaves_on_a_device_is_counted(hasty: None, monkeypatch: 
     assert resident.on_device(lambda: calls.append(1)) == {"kept_on_device": 0}
 
 
-def test_what_comes_before_a_call_is_left_out() -> None:
+def test_what_comes_before_a_call_is_left_out():
     calls = []
 
     def before() -> None:
@@ -193,7 +182,7 @@ def test_what_comes_before_a_call_is_left_out() -> None:
     assert calls[1::2] == ["call"] * (len(calls) // 2)
 
 
-def test_processor_time_leaves_waiting_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processor_time_leaves_waiting_out(monkeypatch):
     monkeypatch.setattr(stopwatch, "CPU_BLOCK_SECONDS", 0.002)  # hundreds of calls that wait take long
 
     def busy() -> None:
@@ -205,7 +194,7 @@ def test_processor_time_leaves_waiting_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert min(stopwatch.cpu_samples(busy, stopwatch.nothing)) > 0.0005
 
 
-def test_a_whole_process_is_measured(tmp_path: Path) -> None:
+def test_a_whole_process_is_measured(tmp_path):
     (tmp_path / "here.txt").write_text("yes")
     code = "import time; open('here.txt').read(); block = bytearray(10**8); time.sleep(0.2)"
     found = process.measured(["python", "-c", code], str(tmp_path))
@@ -214,26 +203,19 @@ def test_a_whole_process_is_measured(tmp_path: Path) -> None:
     assert 1e8 < found["process_peak_memory"] < 3e8
 
 
-def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_process_that_fails_says_why(tmp_path):
     with pytest.raises(process.CommandFailed, match="status 3: gone wrong"):
         process.measured([sys.executable, "-c", "import sys; print('gone wrong'); sys.exit(3)"], str(tmp_path))
 
 
-def test_a_process_ends_with_the_case_that_started_it(tmp_path: Path) -> None:
+def test_a_process_ends_with_the_case_that_started_it(tmp_path):
     code = "import os, time; open('number', 'w').write(str(os.getpid())); time.sleep(600)"
     case = os.fork()
     if case == 0:
         process.measured(["python", "-c", code], str(tmp_path))
         os._exit(0)
     number = tmp_path / "number"
-    wait_until(lambda: number.exists() and number.read_text())
+    until(lambda: number.exists() and number.read_text())
     os.kill(case, signal.SIGKILL)
     os.waitpid(case, 0)
-    wait_until(lambda: not Path("/proc", number.read_text()).exists())
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    ends = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < ends, "nothing happened within 20 s"
-        time.sleep(0.05)
+    until(lambda: not Path("/proc", number.read_text()).exists())

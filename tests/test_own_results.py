@@ -1,13 +1,9 @@
 """Is it told again, without measuring, why a case or a release of a user's own file was skipped?"""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from msgspec.structs import replace
 
 from torch_history.cli.report import compare_stored
 from torch_history.measuring.subjects import OwnWorkload
@@ -23,7 +19,7 @@ TEXT = "def inputs():\n    return 1\nfunctions = {'f': abs, 'g': abs}\n"
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnWorkload:
+def own(tmp_path, monkeypatch) -> OwnWorkload:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
     (tmp_path / "mine.py").write_text(TEXT)
@@ -33,19 +29,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnWorkload:
 def store(own: OwnWorkload, release: str, metric: str = "time", **cases: dict[str, Any]) -> None:
     """Two launches of a release, with a case of each name."""
     benchmark = f"mine.Own.track_{metric}"
+    version, found = own_versions("mine", own.text)[benchmark], cases.items()
+    which: dict[str, Any] = {"release": release, "environment": LANE, "benchmark": benchmark, "version": version}
+    which |= {"cases": tuple(Case((repr(name), "''"), **of) for name, of in found)}
     launches = [
-        replace(
-            some_launch(),
-            release=release,
-            environment=LANE,
-            round=number,
-            launch=f"{release} {metric} {number}",
-            benchmark=benchmark,
-            version=own_versions("mine", own.text)[benchmark],
-            started_at=f"2026-01-01T00:00:0{number}+00:00",
-            cases=tuple(Case((repr(name), "''"), **of) for name, of in cases.items()),
-        )
-        for number in (1, 2)
+        some_launch(f"{release} {metric} {n}", round=n, started_at=f"2026-01-01T00:00:0{n}+00:00", **which)
+        for n in (1, 2)
     ]
     path = own.folder / "results" / "here" / f"{release}-{LANE}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +50,7 @@ def told(*words: str) -> str:
     return answer.output if answer.exception is None else str(answer.exception)
 
 
-def test_why_a_case_was_skipped_is_told_again(own: OwnWorkload) -> None:
+def test_why_a_case_was_skipped_is_told_again(own):
     for tag in (OLD, NEW):
         store(own, tag, f=RAN, g=LACKS)
     assert f"  g did not run on {OLD}, {NEW}: needs torch >= 3.0.\n" in told()
@@ -69,15 +58,7 @@ def test_why_a_case_was_skipped_is_told_again(own: OwnWorkload) -> None:
     assert words.count("g: NO NUMBER: needs torch >= 3.0") == 1
 
 
-def test_a_case_that_lacks_one_metric_did_run(own: OwnWorkload) -> None:
-    for tag in (OLD, NEW):
-        store(own, tag, f=RAN, g=RAN)
-        store(own, tag, "operators", f={"value": 3}, g=LACKS)
-    assert "did not run" not in told()
-    assert "NO NUMBER" not in told("--workload", str(own.path), OLD, NEW)
-
-
-def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWorkload) -> None:
+def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own):
     store(own, OLD, f=RAN)
     skipped.remember(own.folder, LANE, NEW, "torchvision\ncannot be had.")
     assert f"  {NEW} was skipped: torchvision cannot be had.\n" in told()
@@ -87,7 +68,7 @@ def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWo
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"release-py3.11": 3}', '{"release-py3.11": {"v2.15.0": [1, 2]}}', "{"])
-def test_what_is_damaged_is_told_and_passed_over(own: OwnWorkload, text: str, warned: list[str]) -> None:
+def test_what_is_damaged_is_told_and_passed_over(own, text, warned):
     (own.folder / skipped.FILE).write_text(text)
     assert skipped.reasons(own.folder, LANE) == {}
     assert any(skipped.FILE in line for line in warned)

@@ -1,7 +1,5 @@
 """Does every line come through when results are compressed, whatever interrupts that, and is what was compressed bounded?"""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 
@@ -24,7 +22,7 @@ def launch(number: int) -> Launch:
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
+def lines(tmp_path) -> Path:
     path = tmp_path / "machine" / NAME
     append_launches(path, [launch(1), launch(2)])
     return path
@@ -34,7 +32,7 @@ def read(lines: Path) -> list[Launch]:
     return [*read_launches(lines.parents[1], "machine", "release-py3.11")]
 
 
-def test_what_is_compressed_and_what_is_appended_are_read_as_one(lines: Path) -> None:
+def test_what_is_compressed_and_what_is_appended_are_read_as_one(lines):
     before = lines.read_bytes()
     pack_results.pack(lines)
     packed = lines.with_name(f"{NAME}.gz")
@@ -49,9 +47,7 @@ def test_what_is_compressed_and_what_is_appended_are_read_as_one(lines: Path) ->
 
 
 @pytest.mark.parametrize("step", ["write_atomically", "read_bytes"])
-def test_whatever_interrupts_it_the_next_one_finishes_without_loss_or_copy(
-    lines: Path, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_interrupts_it_the_next_one_finishes_without_loss_or_copy(lines, step, monkeypatch):
     pack_results.pack(lines)
     append_launches(lines, [launch(3)])
     real = getattr(files, step)
@@ -79,14 +75,14 @@ def test_whatever_interrupts_it_the_next_one_finishes_without_loss_or_copy(
     [b"no gzip", gzip.compress(b"x" * 100)[:-4], gzip.compress(b"{}\n") + b"more", b""],
     ids=["no gzip", "cut", "more after it", "empty"],  # The bytes hold the second, in which workers of xdist differ.
 )
-def test_a_damaged_compressed_file_is_skipped_in_words(lines: Path, content: bytes, warned: list[str]) -> None:
+def test_a_damaged_compressed_file_is_skipped_in_words(lines, content, warned):
     packed = lines.with_name(f"{NAME}.gz")
     packed.write_bytes(content)
     assert read(lines) == [launch(1), launch(2)]
     assert any(str(packed) in sentence and "is skipped" in sentence for sentence in warned)
 
 
-def test_a_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "LARGEST_FILE", 1000)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(bytes(100_000)))

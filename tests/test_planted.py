@@ -1,15 +1,15 @@
 """Is what calibration plants exactly as large as it says? Runs inside a release."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from .torch_here import torch
 
-from measure import planted, profile  # noqa: E402
-from measure.planted import IN_CALLS, PlantedFailure, into, into_each, share  # noqa: E402
+# isort: split
+
+from measure import planted, profile
+from measure.planted import IN_CALLS, PlantedFailure, into, into_each, share
 
 Work = Callable[[], object]
 CASES = {size: next(f"case {i}" for i in range(1000) if share(f"case {i}") == size) for size in (0.0, 0.05, 0.1, 0.2)}
@@ -25,20 +25,20 @@ def plant(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setenv("TORCH_HISTORY_PLANTED", what)
 
 
-def test_nothing_is_planted_unless_asked_for(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_nothing_is_planted_unless_asked_for(monkeypatch, work):
     monkeypatch.delenv("TORCH_HISTORY_PLANTED", raising=False)
     assert into(work, "a case", "cpu") is work
     assert into_each(work, "a case") is work
 
 
-def test_one_operator_more_is_one(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_one_operator_more_is_one(monkeypatch, work):
     bare = profile.profile(work, "cpu")
     plant(monkeypatch, "operator")
     more = profile.profile(into(work, "a case", "cpu"), "cpu")
     assert more._replace(operators=more.operators - 1) == bare
 
 
-def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch, work):
     bare = profile.profile(work, "cpu")
     plant(monkeypatch, "peak")
     more = profile.profile(into(work, "a case", "cpu"), "cpu")
@@ -47,7 +47,7 @@ def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("put", [lambda work: into(work, "a case", "cpu"), lambda work: into_each(work, "a case")])
-def test_a_failure_is_raised(monkeypatch: pytest.MonkeyPatch, work: Work, put: Callable[[Work], object]) -> None:
+def test_a_failure_is_raised(monkeypatch, work, put):
     plant(monkeypatch, "failure")
     with pytest.raises(PlantedFailure):
         put(work)
@@ -83,7 +83,7 @@ class _Uneven(_Clock):
 
 
 @pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
-def test_planted_time_is_that_share_of_a_call(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
+def test_planted_time_is_that_share_of_a_call(monkeypatch, size):
     clock = _Clock(monkeypatch)
     plant(monkeypatch, "time")
     call = into(clock.work, CASES[size], "cpu")
@@ -98,9 +98,7 @@ def test_planted_time_is_that_share_of_a_call(monkeypatch: pytest.MonkeyPatch, s
 
 
 @pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
-def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(
-    monkeypatch: pytest.MonkeyPatch, size: float
-) -> None:
+def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(monkeypatch, size):
     clock = _Uneven(monkeypatch)
     plant(monkeypatch, "time")
     call = into(clock.work, CASES[size], "cpu")
@@ -112,7 +110,7 @@ def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(
     assert (clock.now - began) / (clock.worked - before) == pytest.approx(1 + size, rel=0.002)
 
 
-def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch):
     clock = _Clock(monkeypatch)
     plant(monkeypatch, "time")
     call = into(clock.work, CASES[0.2], "cpu")
@@ -138,6 +136,6 @@ def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch: p
     ("case", "size"),
     [("eager small", 0.2), ("mask vector 1 % x 1", 0.1), ("plain chain", 0.1), ("vstack_rows 64 x 128", 0.0)],
 )
-def test_a_case_gets_what_the_report_of_a_calibration_takes_it_to_get(case: str, size: float) -> None:
+def test_a_case_gets_what_the_report_of_a_calibration_takes_it_to_get(case, size):
     # tests/test_calibrate.py asks the report for the same cases: the two share no code, since only one of them has torch
     assert share(case) == size

@@ -1,7 +1,5 @@
 """Does `explain` name what was planted into a real release, and nothing in the release itself?"""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,7 +12,8 @@ from torch_history.explaining.launching import Side, Subject
 from torch_history.explaining.levers import load
 from torch_history.store.causes import NOT_LOOKED_INTO
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 WORKLOAD = Path(__file__).with_name("planted") / "call.py"
 
 PLACES = {
@@ -49,7 +48,7 @@ def explained(python: Path, new: Mapping[str, str], folder: Path) -> Found:
 @pytest.mark.alone
 @pytest.mark.releases
 @pytest.mark.parametrize("cause", PLACES)
-def test_planted_place_is_found_on_a_real_release(python: Path, cause: str, tmp_path: Path) -> None:
+def test_planted_place_is_found_on_a_real_release(python, cause, tmp_path):
     found = explained(python, {"PLANTED_CAUSE": cause}, tmp_path)
     words = found.words.partition("; of ")[0].replace(", with what it calls,", "")
     held = [place.name for place in found.places if f"{place.name} holds " in words]
@@ -60,6 +59,6 @@ def test_planted_place_is_found_on_a_real_release(python: Path, cause: str, tmp_
 
 @pytest.mark.alone
 @pytest.mark.releases
-def test_real_release_has_no_cause_against_itself(python: Path, tmp_path: Path) -> None:
+def test_real_release_has_no_cause_against_itself(python, tmp_path):
     found = explained(python, {"PLANTED_CAUSE": "nothing"}, tmp_path)
     assert found.verdict in NOT_LOOKED_INTO, found.words

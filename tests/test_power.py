@@ -1,7 +1,5 @@
 """Is the power of verdicts that of lanes that are really changed and fitted again?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace as changed_in
 from pathlib import Path
@@ -29,7 +27,7 @@ SERIES = 30
 
 
 @pytest.fixture(autouse=True)
-def _known_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def _known_code(monkeypatch) -> None:
     """Of PATCH it is known that it holds nothing new."""
     monkeypatch.setattr(power.code, "is_nothing_new", lambda environment, *pair: pair == PATCH)
     monkeypatch.setattr(power.code, "is_built_apart", lambda tag: tag in ("v2.0.0", "v2.0.1"))
@@ -67,7 +65,7 @@ def changed(launches: list[Launch], series: int, factor: float) -> list[Launch]:
 
 
 @pytest.mark.parametrize("series", [0, 7])
-def test_a_planted_change_moves_an_estimate_as_one_does_that_is_measured(series: int) -> None:
+def test_a_planted_change_moves_an_estimate_as_one_does_that_is_measured(series):
     launches = quiet_lane(1)
     fit = fit_of(launches)
     before = evidence_between(fit, [PATCH])
@@ -94,14 +92,12 @@ def counts(*lanes: list[Launch]) -> dict[tuple[str, str], tuple[int, int]]:
 def slowly_lone(evidence: Evidence, by: np.ndarray) -> np.ndarray:
     """`power.lone` by judging each case whole: all series beside the one that is changed."""
     cases = np.diag(by[:, 0])
-    ways = [
-        np.diag(power.directions(changed_in(evidence, shift=evidence.shift + way * cases))) == way for way in (1, -1)
-    ]
+    ways = [np.diag(power.directions(changed_in(evidence, shift=evidence.shift + w * cases))) == w for w in (1, -1)]
     return np.transpose(ways)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_found_alone_is_what_judging_all_series_again_finds(seed: int) -> None:
+def test_what_is_found_alone_is_what_judging_all_series_again_finds(seed):
     """With true changes among them, noise and looks of every kind, and few series as well as many."""
     random = np.random.default_rng(seed)
     shape = (int(random.integers(1, 80)), 1)
@@ -116,7 +112,7 @@ def test_what_is_found_alone_is_what_judging_all_series_again_finds(seed: int) -
         assert power.lone(evidence, by).tolist() == slowly_lone(evidence, by).tolist()
 
 
-def test_power_counts_what_is_told_and_nothing_else() -> None:
+def test_power_counts_what_is_told_and_nothing_else():
     """Two patch releases of each lane, one of which holds nothing new."""
     told, of_all, new = 0, 0, 0
     for seed in range(5):
@@ -130,12 +126,12 @@ def test_power_counts_what_is_told_and_nothing_else() -> None:
     assert new <= 0.01 * 5 * SERIES
 
 
-def test_a_pair_of_which_something_is_told_is_not_quiet() -> None:
+def test_a_pair_of_which_something_is_told_is_not_quiet():
     """A change is planted into the told series alone, of which nothing else is told."""
     assert counts(changed(quiet_lane(1), 0, 1.5))["selection", "+5%"][1] == 2 * SERIES + 2
 
 
-def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
+def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs():
     """And of the series that are asked for; what is told is taken away, so that it makes no room for others."""
     found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[:3]])
     counted = power.counted(power.every_lane(found, AXIS)).counts
@@ -154,7 +150,7 @@ def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
     )
 
 
-def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() -> None:
+def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise():
     hits, number = 0, 0
     for seed in range(0, 20, 2):
         found = counts(quiet_lane(seed), quiet_lane(seed + 1))
@@ -163,7 +159,7 @@ def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() ->
     assert hits / number == pytest.approx(0.95, abs=0.02)
 
 
-def test_lanes_are_compared_by_the_pairs_and_series_that_both_have() -> None:
+def test_lanes_are_compared_by_the_pairs_and_series_that_both_have():
     """Whatever their order; a series of which one lane alone tells a change differs there."""
     here = lane_of([one for one in quiet_lane(1) if one.release != TAGS[4]])
     there = lane_of(changed([replace(one, cases=one.cases[1:]) for one in quiet_lane(1)], 4, 2.0))
@@ -173,7 +169,7 @@ def test_lanes_are_compared_by_the_pairs_and_series_that_both_have() -> None:
     assert not agree[[one.parameters for one in series].index(("'5'",)), 0]
 
 
-def test_names_of_strangers_are_no_markup_in_the_table() -> None:
+def test_names_of_strangers_are_no_markup_in_the_table():
     own = [replace(launch, environment="<b>|x", benchmark="<i>|y.S.track_time") for launch in quiet_lane(1)]
     text = report.of_history(power.every_lane(history(own), AXIS))
     assert "<b>" not in text

@@ -1,11 +1,8 @@
 """Is the recorder a device like the others: asked for, recorded under a name that says so, told apart, and never timed?"""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,10 +18,11 @@ from torch_history.measuring.kit import check
 from torch_history.measuring.machine import describe
 from torch_history.store.details import add_details, read_details
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
+from .result_files import write_machine
 
 
-def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch):
     monkeypatch.delenv("TORCH_HISTORY_MACHINE", raising=False)
     record = describe(Request(device="recorder"))
     assert record["machine"] == "recorded-turing-sm75-no-kernel-ran"
@@ -37,17 +35,12 @@ def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: py
     ("options", "sentence"),
     [
         (["--device", "recorder", "--only", "times"], "no time: measure on cpu or cuda"),
-        (
-            ["--device", "recorder", "--budget", "5m"],
-            "--budget, --within and --installed mean nothing on the recorder",
-        ),
+        (["--device", "recorder", "--budget", "5m"], "--budget, --within and --installed mean nothing on the recorder"),
         (["--device", "cpu", "--card", "hopper"], "add --device recorder"),
         (["--device", "banana"], "'banana' is no device"),
     ],
 )
-def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(
-    options: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(options, sentence, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("HOME", str(tmp_path))
     ended = CliRunner().invoke(main, ["run", "2.15.0", *options])
@@ -55,7 +48,7 @@ def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(
     assert sentence in " ".join(ended.output.split())
 
 
-def test_no_time_and_no_operator_is_a_metric_of_the_recorder() -> None:
+def test_no_time_and_no_operator_is_a_metric_of_the_recorder():
     counted = {name for name, metric in METRICS.items() if "recorder" in metric.devices}
     assert not {name for name in counted if METRICS[name].kind == "times"}
     assert "operators" not in counted
@@ -65,7 +58,7 @@ def test_no_time_and_no_operator_is_a_metric_of_the_recorder() -> None:
 DETAIL: dict[str, Any] = {"kernels": {"a": 2, "b": 1}, "library_calls": {}, "copied": {}, "form": ["float32 [2]"]}
 
 
-def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path: Path) -> None:
+def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path):
     path = tmp_path / "v2.0.1-release-py3.11.recorded"
     add_details(path, "one", {"q 'eager' 'small'": DETAIL})
     add_details(path, "one", {"q 'eager' 'small'": DETAIL, "q 'other' 'small'": DETAIL})
@@ -79,7 +72,7 @@ def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path
     assert "differs" not in read_details(path)["q 'eager' 'small'"]
 
 
-def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
+def test_damaged_details_are_refused_by_name(tmp_path):
     path = tmp_path / "v2.recorded"
     path.write_text('{"names": [], "cases": {"q": {"kernels": [[3, 1]]}}}')
     with pytest.raises(ValueError, match=r"it holds no details"):
@@ -87,37 +80,26 @@ def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
     assert check.CHECKS[path.suffix] is read_details
 
 
-def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:
-    for name, device in (("a", "cpu"), ("recorded", "recorder")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": device}))
-        (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
-    assert choose_machine(tmp_path, None, "elsewhere") == "a"
-    assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
-
-
-def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path: Path) -> None:
-    def measures(name: str, lines: int, *tags: str) -> None:
-        (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": "cpu"}))
+def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path):
+    def measures(name: str, lines: int, *tags: str, device: str = "cpu") -> None:
+        write_machine(tmp_path / name, device=device)
         for tag in tags:
             (tmp_path / name / f"{tag}-release-py3.11.jsonl").write_text("{}\n" * lines)
 
     measures("a", 1, "v2.0.1", "v2.1.0")
     measures("b", 3, "v2.0.1", "v2.1.0")
     measures("c", 9, "v2.1.0")
-    assert choose_machine(tmp_path, None, "elsewhere") == "b"
+    measures("recorded", 9, "v2.0.1", "v2.1.0", "v2.2.0", device="recorder")
+    assert choose_machine(tmp_path, None, "elsewhere") == "b", "nothing ran on the recorder"
+    assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
     measures("a", 3, "v2.0.1", "v2.1.0")
     with pytest.raises(CannotCompare, match="Name one with --machine: a, b, c"):
         choose_machine(tmp_path, None, "elsewhere")
     assert choose_machine(tmp_path, None, "a") == "a"
 
 
-# --- a real release, through the command
-
-
 @pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def counted(tmp_path_factory) -> Path:
     """A copy of the suite in which one release was counted by the command, in two launches."""
     suite = tmp_path_factory.mktemp("suite") / "suite"
     left_out = shutil.ignore_patterns(".git", ".venv", "env", "results", "html", "__pycache__")
@@ -127,10 +109,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     code = "from torch_history.cli import main; main()"
     asked = ["run", "2.0.1", "--device", "recorder", "--rounds", "2", "--question", "intersection"]
     asked += ["--question", "selection"]
-    ended = subprocess.run(
-        [sys.executable, "-c", code, *asked], cwd=suite, env=surroundings, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ran(sys.executable, "-c", code, *asked, cwd=suite, env=surroundings)
     return suite
 
 
@@ -147,7 +126,7 @@ def numbers(suite: Path) -> dict[tuple[str, ...], list[Any]]:
 
 
 @pytest.mark.releases
-def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted: Path) -> None:
+def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted):
     found = numbers(counted)
     assert found["peak_memory", "eager", "small"] == [240_000_000] * 2
     assert found["peak_memory", "scripted", "small"] == [60_000_000] * 2
@@ -160,7 +139,7 @@ def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted: P
 
 
 @pytest.mark.releases
-def test_groups_whose_fall_back_ran_are_not_counted_as_fused(counted: Path) -> None:
+def test_groups_whose_fall_back_ran_are_not_counted_as_fused(counted):
     """2.0.1 has a graph with a group for the stacked form, and launches the kernels of eager."""
     found = numbers(counted)
     assert found["fusion_groups", "stacked_scripted", "small"] == [0] * 2
@@ -184,16 +163,11 @@ except device.DeviceUnavailable as error:
 
 
 @pytest.mark.releases
-def test_zeros_are_no_result_where_no_kernel_ran(counted: Path) -> None:
+def test_zeros_are_no_result_where_no_kernel_ran(counted):
     """The workload's own check fetches its inputs from the device, and compares zeros with zeros there."""
     from recorder.build import build
 
     environment = counted / "env" / "recorder" / "v2.0.1-py3.11"
-    ended = subprocess.run(
-        [str(environment / "bin" / "python"), "-c", KERNELS_DO_NOT_RUN, str(ROOT)],
-        env=build(environment).surroundings(),
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 0, ended.stderr
+    surroundings = build(environment).surroundings()
+    ended = ran(environment / "bin" / "python", "-c", KERNELS_DO_NOT_RUN, ROOT, env=surroundings)
     assert ended.stdout.startswith("kernels do not run on this GPU")

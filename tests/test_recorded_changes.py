@@ -1,7 +1,5 @@
 """Do the pages about the recorder say what the scripts printed on it?"""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -13,14 +11,14 @@ KNOWN = json.loads(recorded.ASKED.read_text(encoding="utf-8"))
 CHANGES = recorded.read("recorded_changes")
 
 
-def test_pages_are_written_from_what_is_kept() -> None:
+def test_pages_are_written_from_what_is_kept():
     assert recorded.PAGE.read_text(encoding="utf-8") == recorded.page(KNOWN, CHANGES)
     reports = json.loads(recorded.GIVEN.read_text(encoding="utf-8"))
     assert recorded.table(reports) in recorded.TABLE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change["id"])
-def test_each_change_was_asked_on_both_releases_and_differs(change: dict) -> None:
+def test_each_change_was_asked_on_both_releases_and_differs(change):
     found = KNOWN[change["id"]]
     assert {"old", "new"} <= set(found)
     assert found["old"] != found["new"]
@@ -28,13 +26,13 @@ def test_each_change_was_asked_on_both_releases_and_differs(change: dict) -> Non
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change["id"])
-def test_no_number_of_an_explanation_is_typed(change: dict) -> None:
+def test_no_number_of_an_explanation_is_typed(change):
     """Numbers of bytes and counts come from what was printed; releases, settings and code may be written."""
     text = re.sub(r"\{[^}]*\}|`[^`]*`|\b[A-Z_]{4,}=\S+|float\d+|\d+\.\d+(\.\d+)?", "", change["explanation"])
     assert not re.search(r"\d", text), text
 
 
-def test_numbers_of_real_gpus_are_given_on_their_releases() -> None:
+def test_numbers_of_real_gpus_are_given_on_their_releases():
     given = json.loads(recorded.GIVEN.read_text(encoding="utf-8"))
     for report in recorded.read("public_reports"):
         measured = {**report.get("measured", {}), **dict.fromkeys(report.get("then", ()), report.get("published"))}

@@ -4,8 +4,6 @@ The program is C that calls the runtime as a wheel does, built with the machine'
 marked `releases` ask two real wheels.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import pickle
@@ -26,8 +24,7 @@ from recorder.environments import create
 from torch_history.releases.axis import Axis
 
 from . import caching_allocator
-
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 DECLARATIONS = """
 #include <malloc.h>
@@ -87,12 +84,12 @@ def library(folder: Path, stubs: list[str], devices: Path = DEVICES, without: tu
 
 
 @pytest.fixture(scope="module")
-def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorder(tmp_path_factory) -> Path:
     return library(tmp_path_factory.mktemp("recorder"), ["cudnnConvolutionForward"])
 
 
 @pytest.fixture
-def program(recorder: Path, tmp_path: Path) -> Program:
+def program(recorder, tmp_path) -> Program:
     """Runs the body of a C function on the recorder and returns what was recorded of it."""
 
     def run(body: str, reads_by_design: str = "", on: Path = recorder, **variables: str) -> dict[str, Any]:
@@ -101,15 +98,14 @@ def program(recorder: Path, tmp_path: Path) -> Program:
         subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(compiled), str(text)], check=True)
         command = [sys.executable, "-c", READER, str(compiled), str(ROOT), reads_by_design]
         surroundings = {"LD_PRELOAD": str(on), "PATH": "/usr/bin:/bin", **variables}
-        ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
-        assert ended.returncode == 0, ended.stderr
+        ended = ran(*command, env=surroundings)
         answer: dict[str, Any] = json.loads(ended.stdout)
         return answer
 
     return run
 
 
-def test_what_a_program_asks_for_is_counted_to_the_byte(program: Program) -> None:
+def test_what_a_program_asks_for_is_counted_to_the_byte(program):
     recorded = program(
         """
         void *a, *b, *c; char *host = calloc(1, 1000);
@@ -128,7 +124,7 @@ def test_what_a_program_asks_for_is_counted_to_the_byte(program: Program) -> Non
     assert "refused" not in recorded
 
 
-def test_what_was_copied_to_the_device_can_be_read_again(program: Program) -> None:
+def test_what_was_copied_to_the_device_can_be_read_again(program):
     body = """void *a; int there = 7, back = 0; cudaMalloc(&a, 4);
     cudaMemcpyAsync(a, &there, 4, 1, NULL); cudaMemcpyAsync(&back, a, 4, 2, NULL); return back;"""
     recorded = program(body)
@@ -136,7 +132,7 @@ def test_what_was_copied_to_the_device_can_be_read_again(program: Program) -> No
     assert recorded["read_backs"] == []
 
 
-def test_memory_that_the_card_does_not_have_is_out_of_memory(program: Program) -> None:
+def test_memory_that_the_card_does_not_have_is_out_of_memory(program):
     body = "void *a, *b; cudaMalloc(&a, 15000000000); return cudaMalloc(&b, 15000000000) * 100 + cudaGetLastError();"
     recorded = program(body)
     assert recorded["returned"] == 202
@@ -144,7 +140,7 @@ def test_memory_that_the_card_does_not_have_is_out_of_memory(program: Program) -
     assert program(body, RECORDER_CARD="hopper")["returned"] == 0
 
 
-def test_part_of_the_cards_memory_may_be_another_program_s(program: Program) -> None:
+def test_part_of_the_cards_memory_may_be_another_program_s(program):
     body = "void *a; size_t free, all; cudaMemGetInfo(&free, &all); return cudaMalloc(&a, 3000) * 10 + (all - free == 1000);"
     assert program(body, RECORDER_MEMORY="4000", RECORDER_OCCUPIED="1000")["returned"] == 1
     assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
@@ -154,7 +150,7 @@ SHARING = """void *a, *b; int there = 41, back = 0, ended = 0; handle_t handle; 
     cudaMemcpyAsync(a, &there, 4, 1, NULL); if (cudaIpcGetMemHandle(&handle, a)) return -1;"""
 
 
-def test_memory_of_another_process_is_shared_and_not_taken_twice(program: Program) -> None:
+def test_memory_of_another_process_is_shared_and_not_taken_twice(program):
     body = (
         SHARING
         + """if (!fork()) {
@@ -169,14 +165,14 @@ def test_memory_of_another_process_is_shared_and_not_taken_twice(program: Progra
     assert (recorded["allocations"], recorded["peak"], recorded["retained"]) == ([8], 8, 0)
 
 
-def test_what_is_read_from_shared_memory_is_refused(program: Program) -> None:
+def test_what_is_read_from_shared_memory_is_refused(program):
     recorded = program(SHARING + "cudaMemcpyAsync(&back, a, 4, 2, NULL); return back;")
     assert recorded["read_backs"] == [["device to host", 4]]
     assert "4 bytes back" in recorded["refused"]
 
 
 @pytest.mark.parametrize("place", [0, 32])
-def test_a_handle_that_leads_to_no_memory_is_refused_by_name(program: Program, place: int) -> None:
+def test_a_handle_that_leads_to_no_memory_is_refused_by_name(program, place):
     """Spoiled are its mark, and the number of the file that it names, which another process is said to hold."""
     body = f"{SHARING} *(long long *)(handle.bytes + 8) = getppid(); handle.bytes[{place}]++;"
     recorded = program(body + "return cudaIpcOpenMemHandle(&b, handle, 1);")
@@ -185,7 +181,7 @@ def test_a_handle_that_leads_to_no_memory_is_refused_by_name(program: Program, p
 
 
 @pytest.mark.parametrize("library", ["cublas", "cublasLt"])
-def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(program: Program, library: str) -> None:
+def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(program, library):
     """PyTorch keys a workspace by its handle: threads that had one and the same would share a workspace."""
     create = "cublasCreate_v2" if library == "cublas" else "cublasLtCreate"
     body = f"""enum {{ THREADS = 4, EACH = 1000 }};
@@ -201,9 +197,6 @@ def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(pr
     assert program(body)["returned"] == 0
 
 
-# --- what is refused
-
-
 @pytest.mark.parametrize(
     ("body", "refused"),
     [
@@ -213,18 +206,18 @@ def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(pr
         ('cudaLaunchKernel("no kernel", one, one, NULL, 0, NULL);', "cudaLaunchKernel was asked for"),
     ],
 )
-def test_what_only_a_gpu_can_answer_is_refused_by_name(program: Program, body: str, refused: str) -> None:
+def test_what_only_a_gpu_can_answer_is_refused_by_name(program, body, refused):
     assert program(body)["refused"].startswith(refused)
 
 
-def test_an_entry_that_was_taken_away_is_named(program: Program, tmp_path: Path) -> None:
+def test_an_entry_that_was_taken_away_is_named(program, tmp_path):
     crippled = library(tmp_path, [], without=("cudaMemset",))
     recorded = program("void *a; cudaMalloc(&a, 8); cudaMemset(a, 0, 8);", on=crippled)
     assert recorded["fills"] == []
     assert recorded["refused"].startswith("cudaMemset of CUDA was called")
 
 
-def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program: Program) -> None:
+def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program):
     body = "void *a; int back; cudaMalloc(&a, 4); launch(); cudaMemcpyAsync(&back, a, 4, 2, NULL);"
     assert "read 4 bytes back from the device after a kernel" in program(body)["refused"]
     assert "refused" not in program(body, reads_by_design="saved tensors come back")
@@ -238,9 +231,7 @@ class OfWordsAndFrame(Exception):
 
 
 @pytest.mark.parametrize("error", [ValueError("no such kernel"), OfWordsAndFrame("no such kernel", None)])
-def test_what_a_release_raises_reaches_the_process_that_asked(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_release_raises_reaches_the_process_that_asked(error, monkeypatch):
     monkeypatch.setattr(record, "unanswered", lambda: "")
     with pytest.raises(Exception, match="no such kernel") as raised, record.explained():
         raise error
@@ -248,23 +239,20 @@ def test_what_a_release_raises_reaches_the_process_that_asked(
 
 
 @pytest.mark.parametrize("change", ["cudaMemcpyAsync(a, a, 4, 3, NULL);", "cudaMemset(a, 1, 4);"])
-def test_what_is_counted_and_not_done_is_not_read_either(program: Program, change: str) -> None:
+def test_what_is_counted_and_not_done_is_not_read_either(program, change):
     body = f"void *a; int back; cudaMalloc(&a, 4); {change} cudaMemcpyAsync(&back, a, 4, 2, NULL);"
     assert "after a kernel" in program(body)["refused"]
 
 
-def test_a_process_without_the_recorder_is_told_so() -> None:
+def test_a_process_without_the_recorder_is_told_so():
     from recorder.record import recording
 
     with pytest.raises(Refused, match="This process does not run on the recorder"), recording():
         pass
 
 
-# --- cards
-
-
 @pytest.mark.parametrize("line", ["multiProcessorCount = 0", ""])
-def test_a_number_that_is_0_or_absent_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_number_that_is_0_or_absent_is_refused(tmp_path, line):
     path = tmp_path / "devices.toml"
     path.write_text(DEVICES.read_text().replace("multiProcessorCount = 40", line))
     with pytest.raises(Refused, match=r"multiProcessorCount of the card 'turing' is (0|not given)\. A release may"):
@@ -272,7 +260,7 @@ def test_a_number_that_is_0_or_absent_is_refused(tmp_path: Path, line: str) -> N
 
 
 @pytest.mark.parametrize(("major", "size"), [(10, 712), (11, 728), (12, 1032), (13, 1008)])
-def test_properties_are_as_large_as_cuda_has_them(tmp_path: Path, major: int, size: int) -> None:
+def test_properties_are_as_large_as_cuda_has_them(tmp_path, major, size):
     """Sizes of cudaDeviceProp from the headers that properties.txt names; 10.2's is 11's without four members."""
     text = tmp_path / "size.c"
     text.write_text(
@@ -280,10 +268,7 @@ def test_properties_are_as_large_as_cuda_has_them(tmp_path: Path, major: int, si
         'int main(void) { printf("%zu", sizeof(struct properties)); }'
     )
     subprocess.run(["gcc", "-w", "-o", str(tmp_path / "size"), str(text)], check=True)
-    assert subprocess.run([str(tmp_path / "size")], capture_output=True, text=True).stdout == str(size)
-
-
-# --- wheels
+    assert ran(str(tmp_path / "size"), code=None).stdout == str(size)
 
 
 def wheel(environment: Path, cuda: str = "'12.8'", nvrtc: bool = True) -> Path:
@@ -297,9 +282,7 @@ def wheel(environment: Path, cuda: str = "'12.8'", nvrtc: bool = True) -> Path:
     return environment
 
 
-def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     built = Built(tmp_path, Wheel(tmp_path, "2.9.0", (12, 8)), [], [])
     assert "PYTORCH_CUDA_ALLOC_CONF" not in built.surroundings()
@@ -307,8 +290,6 @@ def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(
     assert built.surroundings("hopper", caching=False)["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
     assert built.surroundings("hopper")["RECORDER_CARD"] == "hopper"
 
-
-# --- real releases
 
 ISSUE_95668 = """
 import torch, gc
@@ -332,7 +313,7 @@ print(json.dumps(launched(call)._asdict() if caching() else requested(call)._asd
 
 
 @pytest.fixture(scope="module", params=[("1.13.1", "3.9"), ("2.0.1", "3.11")], ids=lambda release: release[0])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(request: pytest.FixtureRequest, tmp_path_factory) -> Built:
     """The recorder of a real release, with the environment that was made for it."""
     version, python = request.param
     return installed(version, python, tmp_path_factory.mktemp("env"))
@@ -348,8 +329,7 @@ def run(built: Built, script: str, **how: Any) -> str:
     surroundings = built.surroundings(**how)
     # Unbuffered: else a process that is forked prints what this one held back.
     command = [str(python), "-u", "-c", script, str(ROOT)]
-    ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    ended = ran(*command, env=surroundings)
     return ended.stdout
 
 
@@ -370,16 +350,12 @@ int chosen(int major, int minor, const void *binary) {
     ("capability", "images", "chosen"),
     [
         (89, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 86_086),
-        (90, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 90_090),
-        (75, [(2, 37), (2, 60), (2, 70)], 70_070),
-        (86, [(2, 70), (1, 70)], 70_086),
-        (86, [(1, 70), (1, 75), (1, 90)], 75_086),
+        *((90, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 90_090), (75, [(2, 37), (2, 60), (2, 70)], 70_070)),
+        *((86, [(2, 70), (1, 70)], 70_086), (86, [(1, 70), (1, 75), (1, 90)], 75_086)),
         (75, [(2, 80), (2, 90)], 75),
     ],
 )
-def test_kernel_has_the_code_that_the_driver_would_take(
-    tmp_path: Path, capability: int, images: list[tuple[int, int]], chosen: int
-) -> None:
+def test_kernel_has_the_code_that_the_driver_would_take(tmp_path, capability, images, chosen):
     """By CUDA's rules: machine code of the same major capability and no later minor, the newest; else the newest PTX,
     which is compiled for the card; else none, whose PTX is 0."""
     (tmp_path / "pretended.c").write_text(PRETENDED)
@@ -398,14 +374,14 @@ def test_kernel_has_the_code_that_the_driver_would_take(
 
 
 @pytest.mark.releases
-def test_cublas_workspace_stays_allocated_from_2_0_on(built: Built) -> None:
+def test_cublas_workspace_stays_allocated_from_2_0_on(built):
     """pytorch #95668: measured by its reporters on a real GPU, 8,519,680 bytes on 2.0 and none on 1.13."""
     expected = {"1.13.1": 0, "2.0.1": 8_519_680}[built.wheel.version.partition("+")[0]]
     assert int(run(built, ISSUE_95668)) == expected
 
 
 @pytest.mark.releases
-def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
+def test_eager_intersection_takes_its_analytic_bytes(built):
     """Four tensors of [30,000, 500] float32 live at once, in 9 kernels, of which the result stays."""
     whole = 30_000 * 500 * 4
     asked = json.loads(run(built, INTERSECTION, caching=False))
@@ -419,7 +395,7 @@ def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
 
 
 @pytest.mark.releases
-def test_the_caching_allocator_gets_and_gives_back_what_its_model_says(built: Built) -> None:
+def test_the_caching_allocator_gets_and_gives_back_what_its_model_says(built):
     """Around each threshold: split and merged blocks, best fit, an emptied cache, and memory that runs out."""
     programs = caching_allocator.PROGRAMS
     said = run(built, f"PROGRAMS = {programs!r}\n{caching_allocator.SCRIPT}")
@@ -443,16 +419,12 @@ os._exit(0)  # 2.14.1 now and then aborts in its own end
 @pytest.mark.parametrize(
     ("version", "python", "turing", "hopper"),
     [
-        ("1.13.1", "3.9", 0, 0),
-        ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024),
+        *(("1.13.1", "3.9", 0, 0), ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024)),
         ("2.6.0", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024),
-        ("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024),
-        ("2.15.0", "3.11", 0, 0),
+        *(("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024), ("2.15.0", "3.11", 0, 0)),
     ],
 )
-def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(
-    version: str, python: str, turing: int, hopper: int, tmp_path: Path
-) -> None:
+def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python, turing, hopper, tmp_path):
     """Autograd's thread has a handle of cuBLAS of its own, and PyTorch keeps a workspace for each handle and stream: of
     :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product."""
     made, gradient = installed(version, python, tmp_path), 128 * 128 * 4
@@ -487,7 +459,7 @@ except Refused as refused:
 
 
 @pytest.mark.releases
-def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built: Built) -> None:
+def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built):
     saved, scripted, mask, other, refused = run(built, CASE).splitlines()
     square = 2_000 * 2_000 * 4
     found = json.loads(saved)
@@ -505,7 +477,7 @@ def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built:
     assert refused.startswith("The host read 4 bytes back")
 
 
-def test_a_folder_of_someone_elses_is_never_replaced(tmp_path: Path) -> None:
+def test_a_folder_of_someone_elses_is_never_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(Refused, match="did not make"):
         create(Axis.load(ROOT / "releases.toml").find("2.15.0"), "3.11", tmp_path)

@@ -1,14 +1,10 @@
 """Does the whole way work on real releases, from installation to a comparison? Installs PyTorch: minutes and gigabytes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,23 +15,15 @@ from torch_history.explaining.launching import Launch, Side, Subject
 from torch_history.explaining.reproduction import script
 from torch_history.releases.environments import find_python, packages_of
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
+
 RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
 RESULT = 30_000 * 500 * 4
 """Bytes of one [N, M] float32 tensor of the size `small`."""
 
 NEEDING_TORCH = (
-    "test_batching.py",
-    "test_benchmarks.py",
-    "test_cases.py",
-    "test_cpp.py",
-    "test_measure.py",
-    "test_own.py",
-    "test_own_process.py",
-    "test_planted.py",
-    "test_saved_tensors.py",
-    "test_selection.py",
-    "test_sequence.py",
+    *("test_batching.py", "test_benchmarks.py", "test_cases.py", "test_cpp.py", "test_measure.py", "test_own.py"),
+    *("test_own_process.py", "test_planted.py", "test_saved_tensors.py", "test_selection.py", "test_sequence.py"),
     "test_warm_up.py",
 )
 """Tests that are skipped in the tool's environment, which has no torch, and run in the releases' instead."""
@@ -78,48 +66,29 @@ def environment(environments: Path, release: str, lane: str) -> Path:
 
 
 @pytest.fixture
-def suite(tmp_path: Path, environments: Path) -> Path:
+def suite(tmp_path, environments) -> Path:
     """A copy of the suite without results, which shares the installed releases."""
     return copied(tmp_path / "suite")
 
 
 def copied(copy: Path) -> Path:
     """A copy of the suite without results, which shares the releases that are installed in the repository."""
-    names = [
-        "benchmarks",
-        "contract",
-        "measure",
-        "recorder",
-        "workloads",
-        "torch_history",
-        "asv.conf.json",
-        "releases.toml",
-        "releases.lock",
-    ]
-    for name in [*names, ".python-version", "pyproject.toml"]:
-        source = ROOT / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, _parent(copy) / name)
-    (copy / "env").mkdir()
+    (copy / "env").mkdir(parents=True)
+    for name in ("benchmarks", "contract", "measure", "recorder", "workloads", "torch_history"):
+        shutil.copytree(ROOT / name, copy / name)
+    for name in ("asv.conf.json", "releases.toml", "releases.lock", ".python-version", "pyproject.toml"):
+        shutil.copy(ROOT / name, copy / name)
     for folder in (ROOT / "env").glob("v*-py*/"):
         (copy / "env" / folder.name).symlink_to(folder)
     return copy
 
 
-def _parent(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 @pytest.fixture
-def command(suite: Path) -> Command:
+def command(suite) -> Command:
     """Runs `asv` or `torch-history` in the copy, with a home of its own."""
 
     def run(tool: str, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:
-        answer = subprocess.run(
-            _words(tool, arguments), cwd=suite, env=_surroundings(suite), capture_output=True, text=True
-        )
-        assert answer.returncode == expect, answer.stdout + answer.stderr
-        return answer
+        return ran(*_words(tool, arguments), cwd=suite, env=_surroundings(suite), code=expect)
 
     return run
 
@@ -152,9 +121,7 @@ def numbers(suite: Path, release: str, metric: str, variant: str) -> list[float]
 
 
 @pytest.mark.parametrize(("release", "lane"), RELEASES)
-def test_eager_peaks_at_four_results_and_counts_repeat_exactly(
-    command: Command, suite: Path, environments: Path, release: str, lane: str
-) -> None:
+def test_eager_peaks_at_four_results_and_counts_repeat_exactly(command, suite, environments, release, lane):
     environment(environments, release, lane)
     chosen = r"intersection.*(peak_memory|operators|allocations)\('(eager|in_place)', 'small'"
     for _ in range(2):
@@ -167,7 +134,7 @@ def test_eager_peaks_at_four_results_and_counts_repeat_exactly(
     assert numbers(suite, release, "allocations", "in_place") == [3, 3]
 
 
-def test_asv_commands_work_over_releases(command: Command, suite: Path) -> None:
+def test_asv_commands_work_over_releases(command, suite):
     only = r"track_time\('in_place', 'small'"
     command("asv", "run", "--interleave-rounds", "v2.0.1 v2.15.0", "--bench", only)
     assert "v2.15.0" in command("asv", "show").stdout
@@ -181,9 +148,7 @@ def test_asv_commands_work_over_releases(command: Command, suite: Path) -> None:
     assert {"v2.0.1", "v2.15.0"} <= set(tags)
 
 
-def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_result(
-    command: Command, suite: Path
-) -> None:
+def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_result(command, suite):
     (suite / "workloads" / "planted.py").write_text(PLANTED, encoding="utf-8")
     (suite / "benchmarks" / "planted.py").write_text(
         "from workloads import planted\nfrom .common import _Question\n\n"
@@ -237,89 +202,7 @@ variants = {
 """
 
 
-def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Command, suite: Path) -> None:
-    # Times may be asked again for what others did beside them, counts never.
-    arguments = ("run", "2.0.1", "2.15.0", "--rounds", "2", "--only", "counts", "--question", "intersection")
-    process = subprocess.Popen(
-        _words("torch-history", arguments),
-        cwd=suite,
-        env=_surroundings(suite),
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell runs the tests with &
-    )
-    stored = suite / "results" / "test" / "v2.0.1-release-py3.11.jsonl"
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline and not (stored.exists() and stored.read_text(encoding="utf-8").count("\n") >= 2):
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
-    kept = stored.read_text(encoding="utf-8")
-    answer = command("torch-history", *arguments)
-    assert "Continuing session" in answer.stdout
-    assert stored.read_text(encoding="utf-8").startswith(kept)
-    for release in ("v2.0.1", "v2.15.0"):
-        first = [
-            (launch["benchmark"], *case["parameters"])
-            for launch in launches(suite, release)
-            if launch["round"] == 1
-            for case in launch["cases"]
-        ]
-        assert len(first) == len(set(first))
-        assert {launch["round"] for launch in launches(suite, release)} == {1, 2}
-    assert "v2.0.1 -> v2.15.0" in answer.stdout
-    assert (
-        "intersection peak memory, scripted and traced and stacked_scripted: "
-        "180.0 MB more each (2.00 to 4.00 times more) in 3 cases" in (" ".join(answer.stdout.split()))
-    )
-    again = command("torch-history", *arguments)
-    assert "has already measured this" in again.stdout
-
-
-def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(
-    command: Command, suite: Path, tmp_path: Path
-) -> None:
-    mine = tmp_path / "my_question.py"
-    mine.write_text(OWN, encoding="utf-8")
-    arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--rounds", "2")
-    said = command("torch-history", *arguments).stdout
-    assert "my question peak memory, doubled: SAME at 4,000 B.\n" in said
-    assert "my question halved: NO NUMBER: WrongResult: the result is off by" in said
-    assert "my question raises: NO NUMBER: ValueError: no number (" in said
-    assert "AttributeError" not in said
-    assert not (suite / "results").exists()
-    assert list((suite / ".cache" / "torch-history").glob("my_question-*/results/test/v2.15.0-release-py3.11.jsonl"))
-
-
-OWN = """
-import numpy as np
-import torch
-
-def inputs(seed):
-    return torch.from_numpy(np.random.RandomState(seed).rand(1000).astype("float32"))
-
-def raises(x):
-    raise ValueError("no number")
-
-functions = {"doubled": lambda x: x + x, "halved": lambda x: x / 2, "raises": raises}
-"""
-
-
-def test_a_mended_file_does_not_answer_for_what_it_was(command: Command, suite: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.py"
-    arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--rounds", "2")
-    mine.write_text(OWN, encoding="utf-8")
-    assert "raises: NO NUMBER" in command("torch-history", *arguments).stdout
-    mine.write_text(OWN.replace('raise ValueError("no number")', "return x * 2"), encoding="utf-8")
-    said = command("torch-history", *arguments, "--only", "times").stdout
-    assert "mine time, raises: " in said
-    assert "ValueError" not in said
-    assert "peak memory" not in said
-
-
-def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(
-    command: Command, suite: Path, tmp_path: Path
-) -> None:
+def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(command, suite, tmp_path):
     """Counts alone, which noise does not touch. The axis has two releases, so that no other is installed."""
     axis = suite / "releases.toml"
     tables = axis.read_text(encoding="utf-8").split("[[release]]")
@@ -363,9 +246,7 @@ functions = {"first": first}
 """Starts a process more on 2.15.0 than on 2.0.1."""
 
 
-def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
-    command: Command, suite: Path, tmp_path: Path
-) -> None:
+def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(command, suite, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(ONCE, encoding="utf-8")
     arguments = ("explain", "2.0.1", "2.15.0", "--workload", str(mine))
@@ -376,7 +257,7 @@ def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
 
 
 @pytest.mark.parametrize("metric", ["first_call", "second_call"])
-def test_first_calls_of_a_question_are_timed_and_have_a_script(environments: Path, tmp_path: Path, metric: str) -> None:
+def test_first_calls_of_a_question_are_timed_and_have_a_script(environments, tmp_path, metric):
     python = environment(environments, "v2.15.0", "3.11") / "bin" / "python"
     asked = Subject(ROOT, "warm_up", "scripted", "one shape", metric)
     launch = Launch(Side("v2.15.0", python), asked)
@@ -385,7 +266,7 @@ def test_first_calls_of_a_question_are_timed_and_have_a_script(environments: Pat
     assert 0 < timed["cpu"] < 20
     path = tmp_path / "script.py"
     path.write_text(script(asked, ""), encoding="utf-8")
-    printed = subprocess.run([python, path], capture_output=True, text=True, check=True).stdout
+    printed = ran(python, path).stdout
     assert 0 < float(printed.removeprefix("seconds: ")) < 20
 
 
@@ -410,34 +291,18 @@ functions = {"eager": chain, "scripted": torch.jit.script(chain)}
 """
 
 
-def test_neither_environment_holds_what_only_the_other_needs(environments: Path) -> None:
+def test_neither_environment_holds_what_only_the_other_needs(environments):
     old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[1:])
     names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
     assert "nvidia-cublas-cu11" in names[0] - names[1]
     assert "nvidia-cublas" in names[1] - names[0]
     for folder in environments.glob("v*-py*/"):
         freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", str(folder / "bin" / "python")]
-        found = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
+        found = ran(*freeze).stdout.split()
         assert sorted(found) == sorted(packages_of(folder))
 
 
-def test_the_installed_torch_is_recorded_under_its_release_without_network(command: Command, suite: Path) -> None:
-    python = str(suite / "env" / "v2.15.0-py3.11" / "bin" / "python")
-    offline = {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
-    arguments = ("run", "--installed", "--python", python, "--rounds", "1", "--question", "intersection")
-    answer = subprocess.run(
-        _words("torch-history", arguments),
-        cwd=suite,
-        env={**_surroundings(suite), **offline},
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    (path,) = (suite / "results" / "test").glob("*.jsonl")
-    assert path.name == "v2.15.0-installed-py3.11.jsonl"
-
-
-def test_an_installed_torch_recorded_under_another_release_says_so(command: Command, suite: Path) -> None:
+def test_an_installed_torch_recorded_under_another_release_says_so(command, suite):
     python = str(suite / "env" / "v2.0.1-py3.11" / "bin" / "python")
     asked = ("--as", "2.1.0", "--rounds", "1", "--question", "intersection")
     command("torch-history", "run", "--installed", "--python", python, *asked)
@@ -447,10 +312,9 @@ def test_an_installed_torch_recorded_under_another_release_says_so(command: Comm
 
 
 @pytest.mark.parametrize(("release", "lane"), [pair for pair in RELEASES if pair[1] != "3.9"])
-def test_what_needs_torch_is_tested_in_each_release(environments: Path, release: str, lane: str) -> None:
+def test_what_needs_torch_is_tested_in_each_release(environments, release, lane):
     tests = [str(ROOT / "tests" / name) for name in NEEDING_TORCH]
     code = f"import sys; sys.path.append({os.path.dirname(os.path.dirname(pytest.__file__))!r}); import pytest; "
     code += f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', *{tests!r}]))"
     python = environments / f"{release}-py{lane}" / "bin" / "python"
-    answer = subprocess.run([str(python), "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    ran(str(python), "-c", code, cwd=ROOT)

@@ -3,8 +3,6 @@
 uv is played by a function that writes the folders that uv would write, and keeps what it was asked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Sequence
@@ -16,12 +14,10 @@ import pytest
 
 from contract.request import ADDED
 from torch_history.cli.running import having
-from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store import own as skipped
-from torch_history.store.launches import packages_words
 from torch_history.system.errors import SessionError
 
 PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
@@ -63,7 +59,7 @@ class PlayedUv:
 
 
 @pytest.fixture
-def uv(monkeypatch: pytest.MonkeyPatch) -> PlayedUv:
+def uv(monkeypatch) -> PlayedUv:
     played = PlayedUv()
     monkeypatch.setattr(added, "run_uv", played)
     return played
@@ -73,7 +69,7 @@ def add(environment: Path) -> Path:
     return WANTED.add(environment, 0)
 
 
-def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, uv: PlayedUv) -> None:
+def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path, uv):
     path = add(tmp_path)
     assert tuple(uv.constraints.split()) == PACKAGES
     assert list(uv.calls[1][-2:]) == ["pillow==11.0.0", "torchvision==0.29.1"]
@@ -86,18 +82,16 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("step", ["compile", "install"])
-def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, step: str) -> None:
+def test_what_fails_is_told_and_leaves_nothing(tmp_path, uv, step):
     uv.failing[step] = "No solution found"
-    with pytest.raises(
-        AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution found"
-    ):
+    with pytest.raises(AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution"):
         add(tmp_path)
     assert not list(tmp_path.glob("added/*"))
     uv.failing.clear()
     assert (add(tmp_path) / "torchvision").exists()
 
 
-def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -> None:
+def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path):
     said: list[str] = []
     out: Any = SimpleNamespace(print=lambda words, **_: said.append(words), status=lambda _: contextlib.nullcontext())
     releases: Any = [SimpleNamespace(tag="v1"), SimpleNamespace(tag="v2")]
@@ -113,58 +107,9 @@ def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -
         having(releases, environment("v1", "v2"), out, tmp_path)
 
 
-def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:
+def test_the_processes_are_told_where_they_lie(tmp_path):
     environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
     assert environment.surroundings({ADDED: "/inherited"})[ADDED] == ""
     environment.added = tmp_path
     told = environment.surroundings({})
     assert told[ADDED] == told["ASV_PYTHONPATH"] == str(tmp_path)
-
-
-FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
-
-
-def read(folder: Path, requirements: str) -> OwnWorkload:
-    path = folder / "mine.py"
-    path.write_text(f"{FILE}requirements = {requirements}\n")
-    return OwnWorkload.of(path)
-
-
-def test_requirements_are_read_and_a_change_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    one = read(tmp_path, "['torchvision', 'transformers==4.44.*']")
-    assert one.requirements == ("torchvision", "transformers==4.44.*")
-    assert read(tmp_path, "['torchvision']").digest != one.digest
-
-
-@pytest.mark.parametrize(
-    ("requirements", "sentence"),
-    [
-        ("'torchvision'", "`requirements` in mine.py must be a list of packages"),
-        ("['torch==2.0']", "names torch, which is what is compared"),
-        ("['Torch']", "names torch"),
-        ("['a @ https://index.example/a.whl']", "names an address"),
-        ("['-r other.txt']", "is no package with a version"),
-        ("['./here']", "is no package with a version"),
-        ("['a\\n--index-url b']", "is no package with a version"),
-        ("[1]", "1 is no name of a package"),
-    ],
-)
-def test_what_is_no_plain_package_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requirements: str, sentence: str
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(SessionError, match=sentence):
-        read(tmp_path, requirements)
-
-
-def test_packages_that_differ_are_listed() -> None:
-    old = {"packages": ["torchvision==0.29.1", "numpy==1.26.4", "gone==1"]}
-    new = {"packages": ["torchvision==0.30.0", "numpy==1.26.4"]}
-    assert packages_words(old, new) == "Packages that differ: gone 1 -> none, torchvision 0.29.1 -> 0.30.0."
-    assert packages_words(new, new) == "Both have the same packages."
-    assert packages_words({}, new) == ""
-    assert packages_words(old, new, ["torchvision"]).startswith(
-        "Packages that differ: torchvision 0.29.1 -> 0.30.0, gone"
-    )
-    assert added.name_of("Torch_Vision[extra]>=0.2; python_version > '3'") == "torch-vision"

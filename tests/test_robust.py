@@ -3,8 +3,6 @@
 No release is installed: sessions measure a suite of two questions in the tool's own interpreter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -62,7 +60,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.fixture
-def here(results: Path) -> Path:
+def here(results) -> Path:
     """The folder of a machine `here` that has measured two releases, among results that the command reads."""
     for release in RELEASES:
         save(results, release)
@@ -93,12 +91,9 @@ def command(*arguments: str) -> Result:
     return found
 
 
-# --- files that are read
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["jsonl", "environments", "json", "machine.json"])
-def test_damaged_file_is_named_once_and_the_rest_is_used(here: Path, warned: list[str], name: str, damage: str) -> None:
+def test_damaged_file_is_named_once_and_the_rest_is_used(here, warned, name, damage):
     path = here / name if name == "machine.json" else file_of(here, name)
     whole = path.read_bytes()
     path.write_bytes(DAMAGE[damage](whole))
@@ -140,7 +135,7 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
     ],
     ids=str,
 )
-def test_launch_that_cannot_be_is_left_out_and_named(here: Path, warned: list[str], changed: dict[str, Any]) -> None:
+def test_launch_that_cannot_be_is_left_out_and_named(here, warned, changed):
     path = file_of(here, "jsonl")
     with path.open("a") as stream:
         stream.write(json.dumps({**json.loads(some_launch().to_json()), **changed}) + "\n")
@@ -148,14 +143,14 @@ def test_launch_that_cannot_be_is_left_out_and_named(here: Path, warned: list[st
     assert [sentence.startswith(f"{path}, line 3 is skipped: ") for sentence in warned] == [True]
 
 
-def test_keys_of_a_newer_version_are_passed_over() -> None:
+def test_keys_of_a_newer_version_are_passed_over():
     line = json.loads(some_launch().to_json())
     line["cases"][0]["unheard"] = {"of": [1]}
     assert Launch.from_json(json.dumps({**line, "unheard": "of"})) == some_launch()
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "environments"])
-def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned: list[str], ending: str) -> None:
+def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here, warned, ending):
     save(here.parent, RELEASES[0])
     path = file_of(here, ending)
     whole = path.read_bytes()
@@ -171,7 +166,7 @@ def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned:
     assert all(f"{path}, line " in sentence for sentence in warned)
 
 
-def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[str]) -> None:
+def test_file_that_cannot_be_read_or_written_is_named(here, warned):
     (here / "folder.jsonl").mkdir()
     assert command("compare", *RELEASES, "--machine", "here").exit_code == 0
     assert warned == [f"{here / 'folder.jsonl'} is skipped: it cannot be read (Is a directory)."]
@@ -182,11 +177,8 @@ def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[s
     assert f"{file} cannot be read or written: File exists." in answered.stderr
 
 
-# --- asv's own file
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[str], damage: str) -> None:
+def test_damaged_file_of_asvs_is_kept_and_begun_anew(here, warned, damage):
     path = file_of(here, "json")
     broken = DAMAGE[damage](path.read_bytes())
     for number in (1, 2):
@@ -200,16 +192,13 @@ def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[st
     assert len(warned) == 2
 
 
-def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None:
+def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path):
     recorded = RecordedResults({**RECORD, "python": "3.11"}, {}, RELEASES[0], 0, "3.11", ENVIRONMENT, {})
     add(recorded, BYTES, answer([4, math.inf, 8, -math.inf]))
     recorded.save(str(tmp_path))
     (launch,) = read_launches(tmp_path, "here")
     assert [case.number for case in launch.cases] == [4, None, 8, None]
     assert launch.cases[1].failed == "its answer, inf, is no number"
-
-
-# --- machines
 
 
 def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -219,23 +208,14 @@ def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 @pytest.mark.parametrize(
     "change",
     [
-        asvs(commit_hash="v2.1.0"),
-        asvs(commit_hash=None),
-        asvs(env_name="release-py3.9"),
-        asvs(params=None),
-        asvs(params={**RECORD, "machine": "elsewhere"}),
-        asvs(params={**RECORD, "ram": []}),
-        asvs(version=1),
-        asvs(version="2"),
-        asvs(results=[]),
-        asvs(results={"a": "b"}),
-        asvs(results={"a": [["x"], [["1"]]]}),
-        asvs(results={"a": [[1], 5]}),
-        asvs(result_columns=[]),
+        *(asvs(commit_hash="v2.1.0"), asvs(commit_hash=None), asvs(env_name="release-py3.9"), asvs(params=None)),
+        *(asvs(params={**RECORD, "machine": "elsewhere"}), asvs(params={**RECORD, "ram": []}), asvs(version=1)),
+        *(asvs(version="2"), asvs(results=[]), asvs(results={"a": "b"}), asvs(results={"a": [["x"], [["1"]]]})),
+        *(asvs(results={"a": [[1], 5]}), asvs(result_columns=[])),
         lambda whole: {key: value for key, value in whole.items() if key != "results"},
     ],
 )
-def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Callable) -> None:
+def test_file_that_asv_would_stumble_over_is_none_of_asvs(here, change):
     path = file_of(here, "json")
     assert load_asvs(path)["commit_hash"] == RELEASES[0]
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
@@ -243,7 +223,7 @@ def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Ca
         load_asvs(path)
 
 
-def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path: Path, warned: list[str]) -> None:
+def test_folder_names_its_machine_whatever_its_record_says(here, tmp_path, warned):
     here.rename(here.parent / "renamed")
     record = here.parent / "renamed" / "machine.json"
     assert machines.record_of(record.parent) == {**RECORD, "machine": "renamed", "version": 1}
@@ -254,7 +234,7 @@ def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path:
     assert lane["machine"] == "renamed"
 
 
-def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> None:
+def test_results_of_another_machine_are_not_mixed_with_this_ones(here):
     this = Machine()
     this.__dict__.update(RECORD)
     machine_records.save_record(this, str(here.parent))
@@ -267,9 +247,7 @@ def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> 
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_collection_of_machines_is_kept_beside(
-    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
+def test_damaged_collection_of_machines_is_kept_beside(tmp_path, warned, monkeypatch, damage):
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / ".asv-machine.json"
     machine_records.remember("of another suite", RECORD)
@@ -284,9 +262,6 @@ def test_damaged_collection_of_machines_is_kept_beside(
         assert [str(path) in sentence for sentence in warned] == [True]
 
 
-# --- environments and the state of a session
-
-
 class Here:
     """Stands for an environment where none is asked to measure."""
 
@@ -297,9 +272,7 @@ PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, "without a session", "session that is a number"])
-def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
-    here: Path, warned: list[str], tmp_path: Path, damage: str
-) -> None:
+def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(here, warned, tmp_path, damage):
     found = suite.load()
     conf, axis = found.config(), found.axis
     state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
@@ -318,15 +291,12 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
     assert [str(state) in sentence for sentence in warned] == [True]
 
 
-def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tmp_path: Path) -> None:
+def test_session_whose_results_are_gone_is_not_called_finished(results, tmp_path):
     found = suite.load()
     conf, axis = found.config(), found.axis
     state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
     state.write_text(json.dumps({"id": "a-session", "finished": True}))
     assert not Session(conf, axis, PLAN, Here(), folder=tmp_path).finished
-
-
-# --- two at once
 
 
 HOLD = """
@@ -339,9 +309,7 @@ with alone(Path(sys.argv[1])):
 """
 
 
-def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(here, tmp_path, monkeypatch):
     env = tmp_path / "env"
     loaded = suite.load
     monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=env))
@@ -361,11 +329,6 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
         both.enter_context(alone(env))
         with pytest.raises(SessionError, match=f"process {os.getpid()}"):
             both.enter_context(alone(env))
-
-
-def _with(conf: Any, **changed: Any) -> Any:
-    conf.__dict__.update(changed)
-    return conf
 
 
 FORK = multiprocessing.get_context("fork")
@@ -394,7 +357,7 @@ def while_many(write: Callable[..., None], target: Path) -> Iterator[None]:
     assert [process.exitcode for process in processes] == [0] * WRITERS
 
 
-def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp_path: Path, warned: list[str]) -> None:
+def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp_path, warned):
     path = file_of(tmp_path / "here", "jsonl")
     for _ in while_many(append_many, path):
         assert len(list(read_launches(tmp_path, "here"))) % LINES == 0
@@ -403,7 +366,7 @@ def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp
     assert warned == []
 
 
-def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path: Path, warned: list[str]) -> None:
+def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path, warned):
     path = file_of(tmp_path / "here", "json")
     for _ in while_many(save_many, tmp_path):
         if path.exists():
@@ -414,9 +377,6 @@ def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path:
     assert sorted(of.name for of in path.parent.iterdir()) == names
 
 
-# --- killed at any moment
-
-
 def save_on_and_on(results: Path, sessions: Iterator[int], finished: Connection) -> None:
     for session in sessions:
         RecordedResults.session = str(session)
@@ -424,9 +384,7 @@ def save_on_and_on(results: Path, sessions: Iterator[int], finished: Connection)
         finished.send(str(session))
 
 
-def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(
-    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(tmp_path, warned, monkeypatch):
     monkeypatch.setattr(RecordedResults, "session", "")
     chance = random.Random(20261121)
     finished: set[str] = set()
@@ -525,9 +483,7 @@ def killed(code: str, *arguments: str, after: float | None, **more: Any) -> list
     return [line.strip() for line in said]
 
 
-def test_session_that_is_killed_again_and_again_measures_everything_once(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warned: list[str]
-) -> None:
+def test_session_that_is_killed_again_and_again_measures_everything_once(root, tmp_path, monkeypatch, warned):
     suite = tmp_path / "suite"
     suite.mkdir()
     (suite / "__init__.py").touch()

@@ -1,11 +1,5 @@
 """What do the modes of autograd save? Values and gradients against NumPy in float64, bytes against arithmetic, and child
-processes that die, hang or raise.
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words (as with pytest.importorskip, but `measure` must be imported before torch, because it fixes the threads).
-"""
-
-from __future__ import annotations
+processes that die, hang or raise."""
 
 import contextlib
 import os
@@ -15,13 +9,9 @@ from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import profile
 from workloads import Unavailable, WrongResult, saved_tensors
@@ -44,7 +34,7 @@ since_1_13 = pytest.mark.skipif(release() < (1, 13), reason="disable_saved_tenso
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., saved_tensors.Arguments]:
+def made(monkeypatch) -> Callable[..., saved_tensors.Arguments]:
     """Inputs of a script in sizes of our own."""
 
     def make(script: str, of: dict = TINY, requires_grad: int = 1, seed: int = 3) -> saved_tensors.Arguments:
@@ -94,12 +84,9 @@ def gradients_of(arguments: saved_tensors.Arguments) -> list:
     return found
 
 
-# --- values and gradients
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("variant", GRADIENT)
-def test_mode_keeps_value_and_gradients(made: Any, variant: str, script: str) -> None:
+def test_mode_keeps_value_and_gradients(made, variant, script):
     arguments = made(script)
     call = built(variant, arguments)
     want = gradients_of(arguments)
@@ -118,7 +105,7 @@ def test_mode_keeps_value_and_gradients(made: Any, variant: str, script: str) ->
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("variant", NO_GRADIENT)
-def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant: str, script: str) -> None:
+def test_mode_without_gradients_keeps_the_value_and_says_none(made, variant, script):
     arguments = made(script)
     call = built(variant, arguments)
     result = call()
@@ -130,16 +117,11 @@ def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant
     saved_tensors.check(arguments, result)
 
 
-# --- the inputs
-
-
-def test_inputs_are_the_same_for_the_same_seed(made: Any) -> None:
+def test_inputs_are_the_same_for_the_same_seed(made):
     first, again, other = (made("chain", seed=seed).tensors for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not torch.equal(first[1], other[1])
 
-
-# --- bytes
 
 MATRIX = 4 * SIDE * SIDE
 LAYER = 4 * BATCH * WIDTH
@@ -168,7 +150,7 @@ RETAINED: dict[tuple[str, str], int] = {
 
 
 @pytest.mark.parametrize(("script", "variant"), RETAINED)
-def test_bytes_between_forward_and_backward_are_those_counted_by_hand(made: Any, script: str, variant: str) -> None:
+def test_bytes_between_forward_and_backward_are_those_counted_by_hand(made, script, variant):
     call = built(variant, made(script, SMALL))
     call()
     assert profile.profile(call.forward, "cpu").retained == RETAINED[script, variant]
@@ -183,7 +165,7 @@ PEAK = {
 
 
 @pytest.mark.parametrize(("size", "variant"), PEAK)
-def test_peak_is_the_one_counted_by_hand(made: Any, size: str, variant: str) -> None:
+def test_peak_is_the_one_counted_by_hand(made, size, variant):
     script, _, rest = size.partition(", ")
     call = built(variant, made(script, SMALL, requires_grad=not rest))
     call()
@@ -193,7 +175,7 @@ def test_peak_is_the_one_counted_by_hand(made: Any, size: str, variant: str) -> 
 @since_1_13
 @pytest.mark.parametrize("requires_grad", [1, 0])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_disabling_hooks_changes_no_byte_and_no_gradient(made: Any, script: str, requires_grad: int) -> None:
+def test_disabling_hooks_changes_no_byte_and_no_gradient(made, script, requires_grad):
     arguments = made(script, SMALL, requires_grad)
     found = []
     for variant in ("plain", "hooks_disabled"):
@@ -205,11 +187,8 @@ def test_disabling_hooks_changes_no_byte_and_no_gradient(made: Any, script: str,
     assert found[0] == found[1]
 
 
-# --- what disabling does
-
-
 @since_1_13
-def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(made: Any) -> None:
+def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(made):
     arguments = made("chain")
     disabled = torch.autograd.graph.disable_saved_tensors_hooks
     for variant in ("hooks_identity", "hooks_half", "save_on_cpu", "checkpoint"):
@@ -219,12 +198,6 @@ def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(mad
     for variant in ("plain", "checkpoint_reentrant", "no_grad"):
         with disabled("not in here"):
             built(variant, arguments)()
-
-
-# --- what cannot run here
-
-
-# --- another process
 
 
 def dies(arguments: Any) -> None:
@@ -257,9 +230,7 @@ def children() -> list[str]:
         (hangs, r"the child process gave no answer in 0\.5 seconds and was killed"),
     ],
 )
-def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(
-    made: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, work: Callable, sentence: str
-) -> None:
+def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(made, monkeypatch, capfd, work, sentence):
     arguments = made("product")
     before = children()
     if work is hangs:
@@ -271,7 +242,7 @@ def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(
     assert children() == before
 
 
-def test_started_process_is_another_one_and_has_ended(made: Any) -> None:
+def test_started_process_is_another_one_and_has_ended(made):
     arguments = made("product")
     before = children()
     call = built("subprocess_start", arguments)
@@ -282,14 +253,11 @@ def test_started_process_is_another_one_and_has_ended(made: Any) -> None:
     saved_tensors.check(arguments, first)
 
 
-def test_profile_of_a_child_counts_the_parent_alone(made: Any) -> None:
+def test_profile_of_a_child_counts_the_parent_alone(made):
     small, large = (built("subprocess", made("loop", {"loop": {"side": 5, "turns": turns}})) for turns in (1, 50))
     found = [profile.profile(call, "cpu") for call in (small, large)]
     assert found[0] == found[1]
     assert (found[0].peak_memory, found[0].allocations) == (VALUE, 1)
-
-
-# --- what check refuses
 
 
 def planted(change: Callable[[Any], dict]) -> Callable[[Any], Any]:
@@ -320,7 +288,7 @@ def off_by(share: float) -> Callable[[Any], dict]:
         (planted(lambda o: {"gradients": tuple(g[:-1] for g in o.gradients)}), r"gradient 0 is .* not float32 \("),
     ],
 )
-def test_wrong_result_is_refused_in_a_sentence(made: Any, script: str, change: Callable, sentence: str) -> None:
+def test_wrong_result_is_refused_in_a_sentence(made, script, change, sentence):
     arguments = made(script)
     outcome = built("plain", arguments)()
     saved_tensors.check(arguments, outcome)
@@ -328,7 +296,7 @@ def test_wrong_result_is_refused_in_a_sentence(made: Any, script: str, change: C
         saved_tensors.check(arguments, change(outcome))
 
 
-def test_process_that_is_this_one_or_still_runs_is_refused(made: Any) -> None:
+def test_process_that_is_this_one_or_still_runs_is_refused(made):
     arguments = made("product")
     for process, sentence in ((os.getpid(), "no other process was started"), (os.getppid(), "outlived its call")):
         with pytest.raises(WrongResult, match=sentence):

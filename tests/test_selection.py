@@ -1,22 +1,12 @@
-"""Does every way to select give what the mask says, and take the bytes that arithmetic says?
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words.
-"""
-
-from __future__ import annotations
+"""Does every way to select give what the mask says, and take the bytes that arithmetic says?"""
 
 from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import profile
 from workloads import Unavailable, WrongResult, selection
@@ -43,7 +33,7 @@ def called(variant: str, arguments: tuple) -> Any:
 
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("variant", selection.variants)
-def test_variant_selects_what_a_loop_selects(variant: str, columns: int) -> None:
+def test_variant_selects_what_a_loop_selects(variant, columns):
     for selected in (0, 1, 20, 37):
         x, mask, uses = drawn(37, columns, selected, 3)
         result = called(variant, (x, mask, uses))
@@ -58,7 +48,7 @@ def test_variant_selects_what_a_loop_selects(variant: str, columns: int) -> None
 
 
 @pytest.mark.parametrize("columns", [1, 16])
-def test_bytes_and_allocations_are_what_arithmetic_says(columns: int) -> None:
+def test_bytes_and_allocations_are_what_arithmetic_says(columns):
     rows, selected, uses = 4096, 1000, 5
     x, result, index = 4 * rows * columns, 4 * selected * columns, 8 * selected
     indexed = result + index
@@ -81,7 +71,7 @@ def test_bytes_and_allocations_are_what_arithmetic_says(columns: int) -> None:
 
 
 @pytest.mark.parametrize("variant", selection.variants)
-def test_memory_holds_one_result_however_many_uses(variant: str) -> None:
+def test_memory_holds_one_result_however_many_uses(variant):
     def counted(uses: int) -> profile.Profile:
         arguments = drawn(500, 16, 100, uses)
         called(variant, arguments)
@@ -93,7 +83,7 @@ def test_memory_holds_one_result_however_many_uses(variant: str) -> None:
 
 
 @pytest.mark.parametrize("size", selection.sizes)
-def test_inputs_select_exactly_the_share_that_the_name_says(size: str) -> None:
+def test_inputs_select_exactly_the_share_that_the_name_says(size):
     layout, percent, sign, times, name = size.split()
     x, mask, uses = selection.inputs(size, "cpu", 1)
     again, same, _ = selection.inputs(size, "cpu", 1)
@@ -107,7 +97,7 @@ def test_inputs_select_exactly_the_share_that_the_name_says(size: str) -> None:
     assert torch.equal(mask, same)
 
 
-def test_check_refuses_what_the_mask_does_not_say() -> None:
+def test_check_refuses_what_the_mask_does_not_say():
     for columns in (1, 3):
         x, mask, uses = drawn(50, columns, 20, 1)
         right, zeroed = x[mask], torch.where(mask.reshape(-1, *[1] * (x.dim() - 1)), x, torch.zeros(()))
@@ -126,7 +116,7 @@ def test_check_refuses_what_the_mask_does_not_say() -> None:
 
 
 @pytest.mark.parametrize("variant", CPP)
-def test_cpp_takes_the_bytes_of_its_twin_and_one_operator_more(variant: str) -> None:
+def test_cpp_takes_the_bytes_of_its_twin_and_one_operator_more(variant):
     arguments = drawn(500, 16, 100, 4)
     assert torch.equal(called(variant, arguments), called(CPP[variant], arguments))
     twin, cpp = (profile.profile(selection.variants[name](arguments), "cpu") for name in (CPP[variant], variant))

@@ -1,9 +1,4 @@
-"""Are the first calls of a process timed one by one, summed up rightly, and with nothing kept from before?
-
-This file needs torch and runs in an interpreter that has it, such as a release's; elsewhere it is skipped in words.
-"""
-
-from __future__ import annotations
+"""Are the first calls of a process timed one by one, summed up rightly, and with nothing kept from before?"""
 
 import math
 import os
@@ -15,19 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import torch
 
-try:
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+# isort: split
 
 from measure import sequence
 
 VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
-def test_summary_of_a_sequence_that_stalls_at_the_second_and_a_late_call() -> None:
+def test_summary_of_a_sequence_that_stalls_at_the_second_and_a_late_call():
     seconds = [9.0, 1.0, *[0.5] * 8, *[0.02] * 20, 0.3, *[0.02] * 20]
     assert sequence.summary(seconds) == {
         "first_call": 9.0,
@@ -39,20 +31,20 @@ def test_summary_of_a_sequence_that_stalls_at_the_second_and_a_late_call() -> No
     }
 
 
-def test_stall_is_more_than_so_many_medians_and_a_late_one_is_the_worst() -> None:
+def test_stall_is_more_than_so_many_medians_and_a_late_one_is_the_worst():
     limit = sequence.STALL
     assert sequence.summary([1.0, *[1.0] * 20, limit])["stalls"] == 0
     found = sequence.summary([1.0, *[1.0] * 20, limit + 0.5])
     assert (found["stalls"], found["second_call"], found["worst_call"]) == (1, 1.0, limit + 0.5)
 
 
-def test_sequence_that_never_settles_is_refused() -> None:
+def test_sequence_that_never_settles_is_refused():
     assert sequence.summary([1.0] * (sequence.SETTLED + 1))["median_call"] == 1.0
     with pytest.raises(ValueError, match="10 calls has no settled call"):
         sequence.summary([1.0] * sequence.SETTLED)
 
 
-def test_run_times_each_call_from_the_first_on() -> None:
+def test_run_times_each_call_from_the_first_on():
     def slept(pause: float) -> float:
         time.sleep(pause)
         return pause
@@ -64,7 +56,7 @@ def test_run_times_each_call_from_the_first_on() -> None:
     assert seconds[2] >= 0.1
 
 
-def test_run_waits_for_the_device_at_both_ends_of_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_waits_for_the_device_at_both_ends_of_each_call(monkeypatch):
     done: list = []
 
     def tick() -> float:
@@ -78,7 +70,7 @@ def test_run_waits_for_the_device_at_both_ends_of_each_call(monkeypatch: pytest.
     assert seconds == [3.0, 3.0]
 
 
-def test_caches_are_empty_within_and_as_before_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_are_empty_within_and_as_before_afterwards(monkeypatch):
     monkeypatch.setenv(VARIABLES[0], "before")
     monkeypatch.delenv(VARIABLES[1], raising=False)
     headers = SimpleNamespace(_HEADER_DIR="built/before", _HEADER_LOCK_DIR="built/before/locks")
@@ -104,10 +96,7 @@ def test_caches_are_empty_within_and_as_before_afterwards(monkeypatch: pytest.Mo
     assert tempfile.gettempdir() == temporary
 
 
-# --- the processes that repeat it
-
-
-def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was(monkeypatch):
     monkeypatch.setattr(sequence, "SECONDS_OF_PROCESSES", math.inf)
     kept: list[int] = []
 
@@ -121,7 +110,7 @@ def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was(m
     assert kept == []
 
 
-def test_what_goes_wrong_there_goes_wrong_here() -> None:
+def test_what_goes_wrong_there_goes_wrong_here():
     def wrong() -> dict:
         raise ValueError("no such layer")
 
@@ -135,5 +124,5 @@ def test_what_goes_wrong_there_goes_wrong_here() -> None:
         sequence.in_fresh_processes(ended, "cpu")
 
 
-def test_a_process_that_has_started_a_gpu_is_not_forked() -> None:
+def test_a_process_that_has_started_a_gpu_is_not_forked():
     assert sequence.in_fresh_processes(lambda: {"process": os.getpid()}, "cuda") == [{"process": os.getpid()}]

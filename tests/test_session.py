@@ -3,20 +3,16 @@
 Processes of releases are played here: they answer at once, with what `World` says. All else is the real thing.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import os
 import random
-import re
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,11 +25,10 @@ from rich.console import Console
 from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
-from torch_history.cli.run import Asked
-from torch_history.measuring import choice, recording, reuse
+from torch_history.measuring import recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
-from torch_history.measuring.session import AGAIN_SHARE, MOST_PATIENCE, Session, load_suite
+from torch_history.measuring.session import Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.measuring.upgrading.room import Room
 from torch_history.measuring.upgrading.sessions import Sessions, Spent
@@ -118,7 +113,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch) -> World:
     world = World()
 
     def spawner(environment: Any, *_: Any, **__: Any) -> Any:
@@ -150,7 +145,7 @@ Make = Callable[..., Session]
 
 
 @pytest.fixture
-def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> Make:
+def make(root, tmp_path, monkeypatch, world) -> Make:
     """A session of two releases and one question, its results and state in a folder of the test."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(root)
@@ -177,7 +172,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
 
 
 @pytest.fixture
-def one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_after_another(monkeypatch) -> None:
     """Releases take no turns, as on a GPU."""
     monkeypatch.setattr("torch_history.measuring.session.possible", lambda: False)
 
@@ -196,9 +191,7 @@ def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") 
     )
 
 
-def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_alternates(
-    make: Make, world: World, said: Console
-) -> None:
+def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_alternates(make, world, said):
     make().measure(said)
     assert world.asked[:8] == [
         (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
@@ -207,7 +200,7 @@ def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_altern
     assert world.asked[8:10] == [(NEW, "even"), (OLD, "even")]
 
 
-def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Make, world: World, said: Console) -> None:
+def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make, world, said):
     session = make()
     session.measure(said)
     assert {*world.started[:2]} == {(OLD, "", ""), (NEW, "", "")}
@@ -219,7 +212,7 @@ def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Mak
     assert all(launch.facts["conditions"] == {"load": 0.1} for launch in launches)
 
 
-def test_what_a_release_cannot_run_is_asked_once(make: Make, world: World, said: Console) -> None:
+def test_what_a_release_cannot_run_is_asked_once(make, world, said):
     session = make()
     session.measure(said)
     assert world.asked.count((OLD, "absent")) == 1
@@ -227,43 +220,19 @@ def test_what_a_release_cannot_run_is_asked_once(make: Make, world: World, said:
     assert (change.verdict, change.reason) == (Verdict.NEVER_RAN, "it needs something else")
 
 
-def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
+def test_plan_that_names_cases_measures_no_others(make, world, said):
     session = make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'")))
     session.measure(said)
     assert {case.parameters for launch in session.launches() for case in launch.cases} == {*session.plan.cases}
     assert make(sizes=("small", "paper")).id != session.id
 
 
-def test_variants_and_sizes_are_chosen_by_their_names(make: Make, world: World, said: Console) -> None:
+def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     make(variants=("even",), sizes=("small", "paper")).measure(said)
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
 
 
-def test_with_a_limit_what_a_claim_rests_on_comes_first() -> None:
-    cases = [
-        ("warm_up.WarmUp", ("'frozen'", "'one shape'")),
-        ("selection.Selection", ("'where_product'", "'rows 1 % x 100'")),
-        ("selection.Selection", ("'mask'", "'rows 1 % x 1'")),
-        ("selection.Selection", ("'mask'", "'rows 1 % x 100'")),
-        ("saved_tensors.SavedTensors", ("'plain'", "'loop'")),
-        ("intersection.Intersection", ("'scripted'", "'small'")),
-    ]
-    assert sorted(cases, key=lambda case: choice.rank(*case)) == [cases[i] for i in (5, 3, 4, 2, 1, 0)]
-
-
-def test_with_a_limit_slow_variants_are_left_out_and_all_rounds_of_a_portion_come_before_the_next(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(choice, "SLOW", ("noisy",))
-    monkeypatch.setattr(choice, "AT_ONCE", 1)
-    make(within=600.0).measure(said)
-    assert [variant for _, variant in world.asked] == ["even"] * 4 + ["slower"] * 4 + ["absent"] * 2
-    assert "1 of 4 cases are skipped, because one call takes too long." in said.export_text()
-
-
-def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(make, world, said, monkeypatch):
     world.noise = 0.001
     session = make(within=60.0)
 
@@ -284,36 +253,12 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     assert make(within=30.0).finished
 
 
-@pytest.mark.parametrize(
-    ("device", "more", "seconds"),
-    [
-        ("cuda", {}, 540.0),
-        ("cuda", {"within": 240.0}, 240.0),
-        ("cuda", {"questions": ("selection",)}, None),
-        ("cuda", {"budget": 360.0}, None),
-        ("cpu", {}, None),
-        ("cpu", {"within": 90.0}, 90.0),
-    ],
-)
-def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
-    device: str, more: dict[str, Any], seconds: float | None
-) -> None:
-    assert Asked(**more).seconds_within(device) == seconds
-
-
-def test_plan_of_all_cases_is_the_one_that_it_was_before_cases_could_be_named() -> None:
-    plan = Plan(("v2.0.1", "v2.15.0"), "release-py3.11", "selection", ("small",), 3)
-    assert plan.digest == "31dd11681853c424"
-
-
-def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: World, said: Console) -> None:
+def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
     session = make(launches=3, budget=3600.0)
     session.measure(said)
     launches = session.launches()
     assert rounds_of(launches, "slower") < rounds_of(launches, "noisy")
-    verdicts = {
-        change.series.parameters[0]: change.verdict for change in compare(launches, OLD, NEW) if change.series.varies
-    }
+    verdicts = {of.series.parameters[0]: of.verdict for of in compare(launches, OLD, NEW) if of.series.varies}
     assert verdicts["'slower'"] is Verdict.SLOWER
     assert verdicts["'even'"] is Verdict.SAME
     text = said.export_text()
@@ -321,24 +266,8 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert "of the budget are left" in text
 
 
-def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
-    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[str] = []
-
-    def trial(self: Session, tag: str) -> dict[str, str | None]:
-        tried.append(tag)
-        return {}
-
-    monkeypatch.setattr(Session, "_trial", trial)
-    make(workload="digest", budget=0.0).measure(said)
-    assert tried == [NEW]
-    make(workload="digest", budget=60.0).measure(said)
-    assert tried == [NEW]
-
-
 @pytest.fixture
-def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def _a_second_each(world, monkeypatch) -> None:
     """Lets a session believe that each process takes a second, and nothing else any time."""
     clock = SimpleNamespace(monotonic=lambda: float(len(world.asked)))
     for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
@@ -346,7 +275,7 @@ def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world: World, said: Console) -> None:
+def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said):
     session = make(launches=3, budget=4.0)
     session.measure(said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
@@ -355,27 +284,7 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world:
     assert (again.resumed, again.spent, again.finished) == (True, False, False), "not all was measured once"
 
 
-@pytest.mark.usefixtures("_a_second_each")
-def test_installing_counts_into_the_budget(make: Make, world: World, said: Console, monkeypatch: Any) -> None:
-    now = SimpleNamespace(monotonic=lambda: float(len(world.asked)) + 10 * (world.selected != ""))
-    monkeypatch.setattr("torch_history.measuring.session.time", now)
-    make(launches=3, budget=10.0).measure(said)
-    assert world.asked == []
-
-
-@pytest.mark.usefixtures("one_after_another")
-@pytest.mark.usefixtures("_a_second_each")
-def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, world: World, said: Console) -> None:
-    world.disturbed_laps, world.noise = set(range(100)), 0.001
-    make(launches=3, budget=60.0).measure(said)
-    once = 8 + 6 + 6
-    assert len(world.asked) == once + 8 + 6, "of three rounds the first two were measured again"
-    assert 8 + 6 > AGAIN_SHARE * 60 > 8
-
-
-def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):
     def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
         answer = run_benchmark(benchmark, spawner, selected_idx, **more)
         (index,) = selected_idx
@@ -396,40 +305,8 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
     assert world.asked[asked:] == [(NEW, "even")]
 
 
-def test_case_that_the_file_lists_no_more_is_passed_over(make: Make, world: World, said: Console) -> None:
-    session = make(launches=2, budget=3600.0)
-    session.measure(said)
-    listed = [{**of, "params": [["'noisy'", "'even'"], of["params"][1]]} for of in (TIME, BYTES)]
-    work, _ = session._work({"selection.Selection": listed}, 3, 3600.0)
-    assert work == {"selection.Selection": {0: (OLD, NEW)}}
-    gone = [{**of, "params": [["'even'"], of["params"][1]]} for of in (TIME, BYTES)]
-    assert not any(session._work({"selection.Selection": gone}, 3, 3600.0)[0].values())
-
-
 @pytest.mark.usefixtures("_a_second_each")
-def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
-    world.noise = 0.001
-    session = make(launches=5, budget=15.0)
-    session.measure(said)
-    assert {launch.round for launch in session.launches()} == {1, 2}
-    assert "The budget allows no further round after 2 of 5." in said.export_text()
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(
-    make: Make, world: World, said: Console
-) -> None:
-    make(launches=3, budget=15.0).measure(said)
-    assert make(launches=3, budget=15.0).spent
-    world.stop_after = len(world.asked) + 1
-    with pytest.raises(KeyboardInterrupt):
-        make(launches=3, budget=3600.0).measure(said)
-    session = make(launches=3, budget=3600.0)
-    assert (session.resumed, session.spent) == (True, False)
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: World, said: Console) -> None:
+def test_what_a_spent_budget_left_untold_is_gone_on_with(make, world, said):
     first = make(launches=3, budget=15.0)
     first.measure(said)
     assert rounds_of(first.launches(), "noisy") == 2
@@ -442,7 +319,7 @@ def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: Worl
 
 
 @pytest.mark.usefixtures("one_after_another")
-def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, world: World, said: Console) -> None:
+def test_what_was_disturbed_is_measured_again_and_both_are_kept(make, world, said):
     world.disturbed_laps, world.noise = {2}, 0.001
     session = make()
     session.measure(said)
@@ -456,16 +333,14 @@ def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, worl
 
 
 @pytest.mark.usefixtures("one_after_another")
-def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_budget(
-    make: Make, world: World, said: Console
-) -> None:
+def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_budget(make, world, said):
     world.busy_before, world.noise = {0, 10, 12}, 0.001
     make(budget=300.0).measure(said)
     assert world.waits == [(0, 60.0), (10, 20.0)]
     assert "Waited 60 s in total" in said.export_text()
 
 
-def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world: World, said: Console) -> None:
+def test_what_a_single_thread_measures_stays_on_one_processor(make, world, said):
     before = os.sched_getaffinity(0)
     make().measure(said)
     assert world.processors == {1}
@@ -474,30 +349,8 @@ def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world:
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[int] = []
-    monkeypatch.setattr("torch_history.measuring.session.Watch", lambda gpu, threads: told.append(threads))
-    monkeypatch.setattr("os.cpu_count", lambda: 64)
-    make()
-    make(shares=True)
-    assert told == [1, 64]
-
-
 @pytest.mark.usefixtures("one_after_another")
-def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothing(
-    make: Make, world: World, said: Console
-) -> None:
-    world.busy_before, world.noise = set(range(1000)), 0.001
-    make(only="counts", launches=1).measure(said)
-    assert world.waits == []
-    make().measure(said)
-    assert [most for _, most in world.waits] == [MOST_PATIENCE, MOST_PATIENCE - 40.0]
-
-
-@pytest.mark.usefixtures("one_after_another")
-def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said: Console) -> None:
+def test_what_stays_disturbed_is_kept_and_counted(make, world, said):
     world.disturbed_laps = set(range(100))
     session = make()
     session.measure(said)
@@ -506,9 +359,7 @@ def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said
     assert len(world.started) == 2 * 2 * 2
 
 
-def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(make, world, said, monkeypatch):
     world.noise = 0.001
     first = make()
     first.measure(said)
@@ -524,7 +375,7 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
     assert make().finished
 
 
-def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: World, said: Console) -> None:
+def test_counts_are_not_measured_again_for_being_disturbed(make, world, said):
     world.disturbed_laps = set(range(100))
     session = make(launches=1, only="counts")
     session.measure(said)
@@ -532,19 +383,8 @@ def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: Wo
     assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
 
 
-@pytest.mark.usefixtures("one_after_another")
-def test_progress_goes_on_while_cases_are_asked_again(make: Make, world: World, said: Console) -> None:
-    """The bar is full only where a round ends."""
-    world.disturbed_laps, world.noise = {1}, 0.001
-    session = make(launches=1)
-    session.measure(said)
-    assert (session._shown.done, session._shown.total) == (16, 16), "the round was disturbed, and asked again"
-
-
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
-def test_an_interrupted_session_goes_on_and_measures_no_round_twice(
-    make: Make, world: World, said: Console, stop: int
-) -> None:
+def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world, said, stop):
     world.stop_after, world.noise = stop, 0.001
     first = make()
     with pytest.raises(KeyboardInterrupt):
@@ -567,7 +407,7 @@ def test_an_interrupted_session_goes_on_and_measures_no_round_twice(
     assert make(again=True).id != first.id
 
 
-def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, world: World, said: Console) -> None:
+def test_arms_are_measured_under_their_names_with_what_is_planted(make, world, said):
     arms = {"first": Arm(NEW), "longer": Arm(NEW, "time")}
     session = make(("first", "longer"), arms=arms, only="times", launches=1)
     session.measure(said)
@@ -578,7 +418,7 @@ def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, wo
 
 @pytest.mark.parametrize("number", [1, 2, AT_ONCE, AT_ONCE + 1, 9, 24, 40])
 @pytest.mark.parametrize("shared", [1, SHARED])
-def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number: int, shared: int) -> None:
+def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number, shared):
     releases = [*range(number)]
     groups = in_sessions(releases, shared)
     anchor = middle(releases) if len(groups) > 1 else None
@@ -591,15 +431,13 @@ def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number:
     assert len(in_sessions(releases[:AT_ONCE], shared, anchor=-1)) == (2 if number >= AT_ONCE else 1)
 
 
-def test_an_anchor_is_compared_with_no_neighbour() -> None:
+def test_an_anchor_is_compared_with_no_neighbour():
     plan = Plan(("v2.6.0", "v2.14.1", "v2.15.0"), "release-py3.11", r"\w+", ("small",), 3, anchor="v2.6.0")
     assert plan.pairs == [("v2.14.1", "v2.15.0")]
     assert plan.digest != replace(plan, anchor="").digest
 
 
-def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
-    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(make, world, said, monkeypatch):
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
     world.stop_after, world.noise = 5, 0.001
     first = make(launches=1)
@@ -616,9 +454,7 @@ def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
     ]  # fmt: skip
 
 
-def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
-    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(make, said, monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_SIZES", "paper")
     monkeypatch.setenv("TORCH_HISTORY_ONLY", "times")
     session = make()
@@ -627,9 +463,6 @@ def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
     assert variables["TORCH_HISTORY_SIZES"] == "small"
     assert variables["TORCH_HISTORY_ONLY"] == "times"
     assert os.environ["TORCH_HISTORY_SIZES"] == "paper"
-
-
-# --- counts that are stored
 
 
 PACKAGES = {"torch": "2.15.0+cu132", "packages": ["torch==2.15.0"], "cpu_capability": "AVX512", "threads": 1}
@@ -646,7 +479,7 @@ def counts_of(session: Session) -> dict[tuple[str, str], tuple[Any, Any]]:
 
 
 @pytest.fixture
-def counted_before(make: Make, world: World, said: Console) -> Session:
+def counted_before(make, world, said) -> Session:
     """A session that has counted everything."""
     world.environment = PACKAGES
     before = make(launches=1)
@@ -656,9 +489,7 @@ def counted_before(make: Make, world: World, said: Console) -> Session:
     return before
 
 
-def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(
-    make: Make, world: World, said: Console, counted_before: Session
-) -> None:
+def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(make, world, said, counted_before):
     session = make(launches=2)
     session.measure(said)
     again = {variant for _, variant in world.counted}
@@ -677,9 +508,7 @@ def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(
 
 
 @pytest.mark.parametrize("seed", ["noisy", "even", "slower"])
-def test_a_count_that_differs_refuses_the_others(
-    make: Make, world: World, said: Console, counted_before: Session, seed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_count_that_differs_refuses_the_others(make, world, said, counted_before, seed, monkeypatch):
     monkeypatch.setattr(reuse, "sample", lambda cases: {(f"'{seed}'", "'small'")})
     world.bytes = 8192
     session = make(launches=2)
@@ -690,9 +519,7 @@ def test_a_count_that_differs_refuses_the_others(
 
 
 @pytest.mark.parametrize("other", [{"cpu_capability": "AVX2"}, {"packages": ["torch==2.15.1"]}, {"threads": 2}])
-def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(
-    make: Make, world: World, said: Console, counted_before: Session, other: dict[str, Any]
-) -> None:
+def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(make, world, said, counted_before, other):
     world.environment = {**PACKAGES, **other}
     session = make(launches=2)
     session.measure(said)
@@ -700,17 +527,13 @@ def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(
 
 
 @pytest.mark.parametrize("more", [{"only": "counts"}, {"again": True}])
-def test_who_asks_for_counts_or_to_measure_again_counts_all(
-    make: Make, world: World, said: Console, counted_before: Session, more: dict[str, Any]
-) -> None:
+def test_who_asks_for_counts_or_to_measure_again_counts_all(make, world, said, counted_before, more):
     make(launches=1, **more).measure(said)
     assert len(world.counted) == 6
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 5, 7])
-def test_counts_are_taken_once_where_a_session_goes_on(
-    make: Make, world: World, said: Console, counted_before: Session, stop: int
-) -> None:
+def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counted_before, stop):
     world.stop_after = stop
     with pytest.raises(KeyboardInterrupt):
         make(launches=2).measure(said)
@@ -727,20 +550,15 @@ def test_counts_are_taken_once_where_a_session_goes_on(
     assert set(stored.values()) == {1}
 
 
-# --- on the recorder, where nothing is timed
-
-
 @pytest.fixture
-def recorder(make: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
+def recorder(make, monkeypatch) -> Callable[..., Session]:
     """A session of two releases on the recorder."""
     monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "recorder")
     return lambda: make(launches=1, only="counts")
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5])
-def test_an_interrupted_count_goes_on_with_what_is_missing(
-    recorder: Callable[..., Session], world: World, said: Console, stop: int
-) -> None:
+def test_an_interrupted_count_goes_on_with_what_is_missing(recorder, world, said, stop):
     world.stop_after = stop
     first = recorder()
     with pytest.raises(KeyboardInterrupt):
@@ -755,11 +573,8 @@ def test_an_interrupted_count_goes_on_with_what_is_missing(
     assert len({(launch.release, case.parameters) for launch in second.launches() for case in launch.cases}) == 8
 
 
-# --- of an upgrade
-
-
 @pytest.fixture
-def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions]:
+def upgrade(make, tmp_path, said) -> Callable[..., Sessions]:
     """The sessions of an upgrade, with so many seconds of budget."""
     first = make()
     own = OwnWorkload("selection", "d" * 64, tmp_path, tmp_path / "mine.py", tmp_path / "mine.py")
@@ -773,9 +588,7 @@ def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
-    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgrade, world, monkeypatch):
     monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
     world.noise = 2.0
     laboratory = upgrade(60.0)
@@ -794,49 +607,7 @@ def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
         upgrade(1.0, goes_on=True).measure((OLD, NEW), ())
 
 
-@pytest.mark.usefixtures("_a_second_each")
-def test_upgrade_that_measured_not_all_once_goes_on_with_the_same_command(
-    upgrade: Callable[..., Sessions], world: World
-) -> None:
-    upgrade(7.0).measure((OLD, NEW), ())
-    assert len(world.asked) == 8, "it ends between two cases"
-    upgrade(3600.0).measure((OLD, NEW), ())
-    sizes = {case.parameters[1] for launch in upgrade(0).launches((OLD, NEW), ()) for case in launch.cases}
-    assert sizes == {"'small'", "'paper'"}
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
-    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed: list[str] = []
-    clock = SimpleNamespace(monotonic=lambda: len(world.asked) + 500.0 * len(installed))
-    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
-        monkeypatch.setattr(f"torch_history.{module}.time", clock)
-    laboratory = upgrade(3600.0)
-    monkeypatch.setattr(type(laboratory), "install", lambda self, tags: installed.extend(tags))
-    laboratory.measure((OLD, NEW), ())
-    assert (installed, laboratory.measured) == ([OLD, NEW], len(world.asked))
-
-
-@pytest.mark.usefixtures("_a_second_each")
-def test_where_the_budget_decides_the_end_is_told_to_a_third_after_one_round(
-    upgrade: Callable[..., Sessions], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch_history.measuring.budget.first_forecast", lambda *_: 1000.0)
-    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
-    world.noise = 2.0
-    upgrade(300.0).measure((OLD, NEW), ())
-    match = re.search(r"it ends in about (\d+) min\b", said.export_text())
-    assert match
-    assert 2 / 3 < 60 * int(match[1]) / (len(world.asked) - 16) < 4 / 3, (
-        "of the sixteen of the first round it is told after"
-    )
-
-
-def test_upgrade_measures_both_sizes_and_installs_each_release_once(
-    upgrade: Callable[..., Sessions], world: World
-) -> None:
+def test_upgrade_measures_both_sizes_and_installs_each_release_once(upgrade, world):
     laboratory = upgrade(3600.0)
     laboratory.measure((OLD, NEW), ())
     sizes = {case.parameters[1] for launch in laboratory.launches((OLD, NEW), ()) for case in launch.cases}
@@ -845,18 +616,7 @@ def test_upgrade_measures_both_sizes_and_installs_each_release_once(
     assert laboratory.effort((OLD, NEW), ()).undecided == 0
 
 
-def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions], world: World) -> None:
-    upgrade(3600.0).measure((OLD, NEW), ())
-    (before,) = {launch.session for launch in upgrade(0).launches((OLD, NEW), ())}
-    laboratory = upgrade(3600.0, again=True)
-    for _ in range(2):
-        laboratory.measure((OLD, NEW), ())
-    launches = upgrade(0).launches((OLD, NEW), ())
-    assert len({launch.session for launch in launches}) == 1
-    assert {launch.session for launch in launches}.isdisjoint({before})
-
-
-def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade: Callable[..., Sessions], world: World) -> None:
+def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade, world):
     laboratory = upgrade(3600.0)
     world.stop_after = 31  # in a round that the budget allows
     with pytest.raises(KeyboardInterrupt):

@@ -1,18 +1,13 @@
 """Does a signal end every command with a sentence and its own exit code, even while modules are imported?"""
 
-from __future__ import annotations
-
 import functools
-import random
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT, ran
 
 AT_AN_IMPORT = """
 import builtins, os, sys
@@ -31,26 +26,19 @@ sys.exit(start.main())
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("module", ["click", "rich.console", "numpy", "asv"])
-def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals, module: str) -> None:
+def test_signal_while_modules_are_imported_is_a_sentence(number, module):
     command = [
-        sys.executable,
-        "-c",
-        AT_AN_IMPORT,
-        str(int(number)),
-        module,
-        "run",
-        "--installed",
-        "--python",
+        *(sys.executable, "-c", AT_AN_IMPORT, str(int(number)), module, "run", "--installed", "--python"),
         "nothing",
     ]
     hangup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # which nohup has made to be ignored
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=hangup)
+    done = ran(*command, cwd=ROOT, preexec_fn=hangup, code=None)
     assert done.returncode == 128 + number
     assert "Traceback" not in done.stderr
     assert done.stderr.count("Stopped.") == 1
 
 
-def test_hangup_that_is_ignored_stays_ignored() -> None:
+def test_hangup_that_is_ignored_stays_ignored():
     code = (
         "import os, signal\nfrom torch_history.system import signals\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "signals.stop_on_signals(); os.kill(os.getpid(), signal.SIGHUP); print('lives')"
@@ -58,66 +46,13 @@ def test_hangup_that_is_ignored_stays_ignored() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "lives\n"
 
 
-def test_signal_is_put_off_while_something_must_not_be_left_half_done() -> None:
+def test_signal_is_put_off_while_something_must_not_be_left_half_done():
     code = (
         "import os, signal\nfrom torch_history.system import signals\nsignals.stop_on_signals()\n"
         "try:\n with signals.later():\n  os.kill(os.getpid(), signal.SIGTERM); print('finished')\n print('not here')\n"
         "except KeyboardInterrupt: print('stopped', signals.received())"
     )
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "finished\nstopped 15\n"
-
-
-FORKING = """
-import os
-import sys
-
-from torch_history.system import signals
-
-signals.stop_on_signals()
-try:
-    print("ready", flush=True)
-    while True:
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-except KeyboardInterrupt:
-    sys.exit(signals.say_stopped())
-"""
-
-
-def test_signal_while_the_program_forks_is_not_lost() -> None:
-    """What is raised within a function that Python calls at a fork is printed, and then nothing stops."""
-    chance = random.Random(20261125)
-    for _ in range(30):
-        command = [sys.executable, "-c", FORKING]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0, 0.02))
-        process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=30)[1]
-        assert (process.returncode, "Traceback" in said) == (128 + signal.SIGTERM, False), said
-
-
-FORKED = """
-import os, signal, time
-from torch_history.system import signals
-signals.stop_on_signals()
-child = os.fork()
-if child == 0:
-    time.sleep(60)
-    print("not here")
-time.sleep(0.2)
-os.kill(child, signal.SIGTERM)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_signal_ends_what_was_forked_in_silence() -> None:
-    """As where a process is stopped that has not got so far as to say how it wants to be."""
-    done = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True, timeout=30)
-    assert (done.stdout, done.stderr) == (f"{-signal.SIGTERM}\n", "")
 
 
 AT_EACH_LINE = """
@@ -157,12 +92,12 @@ finally:
 
 
 @pytest.mark.parametrize(("sent_to", "first"), [("process", 1), ("group", 2)])
-def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to: str, first: int, tmp_path: Path) -> None:
+def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to, first, tmp_path):
     """Every second line of what makes and removes the folder, until the task ends before the line comes."""
     stopped = 0
     for line in range(first, 300, 2):
         command = [sys.executable, "-c", AT_EACH_LINE, str(line), str(tmp_path), sent_to]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, start_new_session=True)
+        done = ran(*command, cwd=ROOT, timeout=30, start_new_session=True, code=None)
         assert done.returncode in (0, 130), (line, done.stderr)
         assert "Traceback" not in done.stderr, (line, done.stderr)
         assert not list(tmp_path.iterdir()), (line, list(tmp_path.iterdir()))
@@ -170,29 +105,3 @@ def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to: str, firs
             break
         stopped += 1
     assert stopped > 20
-
-
-LOST = """
-import os, signal, sys, time
-from torch_history.system import signals
-
-class Finalised:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.05)
-
-signals.stop_on_signals()
-try:
-    Finalised()
-    time.sleep(20)
-except KeyboardInterrupt:
-    sys.exit(signals.say_stopped())
-"""
-
-
-def test_a_signal_that_comes_in_a_finaliser_is_neither_lost_nor_a_traceback(root: Path) -> None:
-    began = time.monotonic()
-    ended = subprocess.run([sys.executable, "-c", LOST], cwd=root, capture_output=True, text=True)
-    assert ended.returncode == 128 + signal.SIGTERM
-    assert ended.stderr == "\nStopped. What was finished is kept. The same command continues from here.\n"
-    assert time.monotonic() - began < 15

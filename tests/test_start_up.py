@@ -1,9 +1,6 @@
 """Is what a start takes told right? A stand-in for torch waits, works and takes memory by amounts that are known."""
 
-from __future__ import annotations
-
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +12,8 @@ import pytest
 import measure  # noqa: F401
 from measure import start_up
 
-RELEASE = "v2.13.0"
+from .processes import ran
+
 MB = 2**20
 
 TORCH = """
@@ -94,7 +92,7 @@ variants = {name: of for name, of in list(globals().items()) if callable(of)}
 
 
 @pytest.fixture
-def suite(root: Path, tmp_path: Path) -> Path:
+def suite(root, tmp_path) -> Path:
     """What a step needs, with a stand-in for torch and a workload of steps that are known."""
     folder = tmp_path / "suite"
     for name in ("measure/start_up.py", "workloads/__init__.py", "workloads/start_up.py", "workloads/compilers.py"):
@@ -110,7 +108,7 @@ def suite(root: Path, tmp_path: Path) -> Path:
 def ended(suite: Path, workload: str, variant: str) -> subprocess.CompletedProcess:
     program = str(suite / "measure" / "start_up.py")
     process = [sys.executable, "-I", program, workload, variant, str(suite / "answer.json")]
-    return subprocess.run(process, capture_output=True, text=True)
+    return ran(*process, code=None)
 
 
 def told(suite: Path, workload: str, variant: str) -> dict[str, Any]:
@@ -120,7 +118,7 @@ def told(suite: Path, workload: str, variant: str) -> dict[str, Any]:
     return found
 
 
-def test_only_the_step_is_timed(suite: Path) -> None:
+def test_only_the_step_is_timed(suite):
     worked, waited = told(suite, "known", "worked"), told(suite, "known", "waited")
     assert 0.1 <= worked["busy"] < 0.2
     assert worked["seconds"] >= 0.1
@@ -129,11 +127,11 @@ def test_only_the_step_is_timed(suite: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["by_child_that_ended", "by_child_that_runs"])
-def test_what_a_step_starts_is_its_work(suite: Path, variant: str) -> None:
+def test_what_a_step_starts_is_its_work(suite, variant):
     assert told(suite, "known", variant)["busy"] >= 0.19
 
 
-def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(suite: Path) -> None:
+def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(suite):
     least, took, shared = (told(suite, "known", variant) for variant in ("waited", "took", "shared"))
     assert took["memory"] - least["memory"] == pytest.approx(80 * MB, rel=0.02)
     assert took["resident"] - least["resident"] == pytest.approx(80 * MB, rel=0.02)
@@ -141,12 +139,12 @@ def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(su
     assert shared["resident"] > 80 * MB
 
 
-def test_a_step_that_cannot_be_made_says_why_and_a_wrong_one_fails(suite: Path) -> None:
+def test_a_step_that_cannot_be_made_says_why_and_a_wrong_one_fails(suite):
     assert told(suite, "known", "lacking") == {"unavailable": "needs torch >= 9"}
     assert ended(suite, "known", "wrong").stderr.endswith("WrongResult: the result is wrong\n")
 
 
-def test_the_variants_hold_what_they_are_named_after(suite: Path) -> None:
+def test_the_variants_hold_what_they_are_named_after(suite):
     """The stand-in's import waits for 0.1 s and takes 50 MB; its product waits for 0.02 and works for 0.05."""
     of = {name: told(suite, "start_up", name) for name in ("import_torch", "first_operator")}
     of |= {name: told(suite, "start_up", name) for name in ("forked_worker", "spawned_worker")}
@@ -162,60 +160,23 @@ def test_the_variants_hold_what_they_are_named_after(suite: Path) -> None:
     assert told(suite, "start_up", "first_compile") == {"unavailable": "torch.compile needs torch >= 2.0"}
 
 
-def test_a_torch_that_computes_wrongly_fails(suite: Path) -> None:
+def test_a_torch_that_computes_wrongly_fails(suite):
     text = (suite / "torch" / "__init__.py").read_text()
     (suite / "torch" / "__init__.py").write_text(text.replace("** 3", "** 2"))
     for variant in ("import_torch", "first_operator", "forked_worker"):
         assert "WrongResult: the result is 4096" in ended(suite, "start_up", variant).stderr
 
 
-def test_what_was_imported_before_is_refused(suite: Path) -> None:
+def test_what_was_imported_before_is_refused(suite):
     (suite / "workloads" / "__init__.py").open("a").write("\nimport torch\n")
     assert "torch was imported before the import that is measured" in ended(suite, "start_up", "import_torch").stderr
 
 
-def test_the_first_process_of_a_launch_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = iter(
-        [{"seconds": 9.0 - i, "busy": 8.0 - i, "memory": 70 + i, "resident": 90 + i} for i in range(start_up.PROCESSES)]
-    )
+def test_the_first_process_of_a_launch_is_not_counted(monkeypatch):
+    of = range(start_up.PROCESSES)
+    runs = iter([{"seconds": 9.0 - i, "busy": 8.0 - i, "memory": 70 + i, "resident": 90 + i} for i in of])
     monkeypatch.setattr(start_up, "_in_a_process", lambda workload, variant: next(runs))
     found = start_up.measured("start_up", "import_torch")
     assert found["start_time"] == [9.0 - i for i in range(1, start_up.PROCESSES)]
     assert found["start_cpu_time"] == [8.0 - i for i in range(1, start_up.PROCESSES)]
     assert (found["start_memory"], found["start_resident"]) == (71, 91)
-
-
-@pytest.mark.releases
-def test_a_release_is_measured_through_the_command(root: Path, tmp_path: Path) -> None:
-    python = root / "env" / f"{RELEASE}-py3.11" / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"there is no {RELEASE} in {root / 'env'}: `torch-history run {RELEASE}` installs it")
-    copy = tmp_path / "suite"
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".git", ".venv", "env", "results", "html", "__pycache__"))
-    surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
-    code = "from torch_history.cli import main; main()"
-    asked = ["run", "--installed", "--python", str(python), "--as", RELEASE, "--only", "times", "--rounds", "1"]
-    process = [sys.executable, "-c", code, *asked, "--question", "start_up", "--device", "cpu"]
-    done = subprocess.run(process, cwd=copy, env=surroundings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (copy / "results" / "test" / f"{RELEASE}-installed-py3.11.jsonl").read_text().splitlines()
-    numbers = {
-        (launch["benchmark"].rpartition("track_")[2], case["parameters"][0].strip("'")): (
-            min(case["samples"]) if case.get("samples") else case.get("value")
-        )
-        for launch in map(json.loads, lines)
-        for case in launch["cases"]
-    }
-    assert len(numbers) == 6 * 4
-    missing = {variant for (_, variant), number in numbers.items() if number is None}
-    assert missing <= {"first_compile"}  # a busy machine compiles for longer than a case may take
-    imported = numbers["start_memory", "import_torch"]
-    assert imported > 50 * MB
-    assert numbers["start_resident", "import_torch"] > imported
-    assert numbers["start_memory", "forked_worker"] < imported / 10
-    assert numbers["start_memory", "spawned_worker"] == pytest.approx(imported, rel=0.05)
-    assert numbers["start_cpu_time", "first_operator"] < numbers["start_cpu_time", "import_torch"]
-    assert numbers["start_cpu_time", "forked_worker"] < numbers["start_cpu_time", "spawned_worker"]
-    assert numbers["start_cpu_time", "import_numpy"] < numbers["start_cpu_time", "import_torch"]
-    if not missing:
-        assert numbers["start_cpu_time", "first_compile"] > numbers["start_cpu_time", "import_torch"]

@@ -4,13 +4,10 @@ Each sentence is looked for in its page word for word, so whoever rewrites one c
 anew.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,8 @@ from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_on_axis
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 AXIS = Axis.load(ROOT / "releases.toml")
 MACHINE = "amd-epyc-family-26-model-2-2-cores"
 LANES = ("release-py3.9", "release-py3.11")
@@ -40,7 +38,7 @@ def lanes() -> dict[str, History]:
     return {lane: history(read_on_axis(ROOT / "results", MACHINE, AXIS, lane, questions)) for lane in LANES}
 
 
-def test_what_checkpoint_lost_in_2_1_0(lanes: dict[str, History]) -> None:
+def test_what_checkpoint_lost_in_2_1_0(lanes):
     sentence = "`checkpoint` of a small step (`loop`) takes # to # times as long on 2.1.0 as on 2.0.1"
     ratios = [
         change.ratio
@@ -51,7 +49,7 @@ def test_what_checkpoint_lost_in_2_1_0(lanes: dict[str, History]) -> None:
     assert said("saved_tensors", sentence) == [round(ratio, 1) for ratio in sorted(filter(None, ratios))]
 
 
-def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes: dict[str, History]) -> None:
+def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes):
     first, last = AXIS.position("v1.10.0"), AXIS.position("v2.0.1")
     slowest = [
         case.number
@@ -110,7 +108,7 @@ def percent(change: Change) -> float:
 
 
 @pytest.mark.committed
-def test_what_the_import_takes_since_1_13_0() -> None:
+def test_what_the_import_takes_since_1_13_0():
     of = started("release-py3.9", "v1.12.1", "v1.13.0")
     own, seconds = (of[f"start_{name}", "import_torch"] for name in ("memory", "time"))
     old, new = in_one_session(resident("release-py3.9"), "v1.12.1", "v1.13.0")
@@ -124,7 +122,7 @@ def test_what_the_import_takes_since_1_13_0() -> None:
 
 
 @pytest.mark.committed
-def test_what_the_import_takes_on_2_15_0() -> None:
+def test_what_the_import_takes_on_2_15_0():
     levels = resident("release-py3.11")
     sentence = "after the import grew from # MB to # MB, and the import takes # times as long"
     seconds = started("release-py3.11", "v1.13.1", "v2.15.0")["start_time", "import_torch"]
@@ -139,7 +137,7 @@ def test_what_the_import_takes_on_2_15_0() -> None:
 
 
 @pytest.mark.committed
-def test_which_release_grew_most_after_the_import() -> None:
+def test_which_release_grew_most_after_the_import():
     levels = resident("release-py3.11")
     measured = sorted(levels, key=AXIS.position)
     growth = {
@@ -156,14 +154,14 @@ def test_which_release_grew_most_after_the_import() -> None:
 
 
 @pytest.mark.committed
-def test_by_how_much_sessions_differ_in_resident_memory() -> None:
+def test_by_how_much_sessions_differ_in_resident_memory():
     every = [of for lane in LANES for of in resident(lane).values()]
     most = max(max(of.values()) / min(of.values()) for of in every)
     assert said("start_up", "after `import torch` by up to # %") == [round(100 * (most - 1))]
 
 
 @pytest.mark.committed
-def test_what_an_index_of_a_vector_takes_since_1_13_1() -> None:
+def test_what_an_index_of_a_vector_takes_since_1_13_1():
     lanes = {lane: history(read_on_axis(ROOT / "results", MACHINE, AXIS, lane, ("selection",))) for lane in LANES}
 
     def ratio(lane: str, old: str, new: str) -> float:
@@ -187,7 +185,7 @@ def test_what_an_index_of_a_vector_takes_since_1_13_1() -> None:
 
 
 @pytest.mark.committed
-def test_what_the_first_compile_takes_since_2_7_1() -> None:
+def test_what_the_first_compile_takes_since_2_7_1():
     def slower(old: str, new: str) -> float:
         ratio = started("release-py3.11", old, new)["start_time", "first_compile"].ratio
         return ratio or 0
@@ -199,7 +197,7 @@ def test_what_the_first_compile_takes_since_2_7_1() -> None:
 
 
 @pytest.mark.committed
-def test_what_the_first_compile_and_the_first_operators_take() -> None:
+def test_what_the_first_compile_and_the_first_operators_take():
     found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, "release-py3.11", ("start_up",)))
     seconds = {
         series.parameters[0].strip("'"): {
@@ -217,7 +215,7 @@ def test_what_the_first_compile_and_the_first_operators_take() -> None:
 
 
 @pytest.mark.committed
-def test_what_workers_take_on_2_15_0() -> None:
+def test_what_workers_take_on_2_15_0():
     of = started("release-py3.11", "v2.14.1", "v2.15.0")
     forked, spawned = (
         [of[f"start_{name}", f"{how}_worker"].new or 0 for name in ("time", "memory")] for how in ("forked", "spawned")

@@ -1,7 +1,5 @@
 """Is what happened over the axis told as it was planted, and nothing where nothing was? Session effects are planted too."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict
@@ -24,7 +22,6 @@ from torch_history.analysis.steps import (
     Kind,
     Step,
     chains,
-    largest,
     of_history,
     unconnected,
 )
@@ -92,15 +89,10 @@ def where(steps: Sequence[Step]) -> list[tuple[Kind, str, str]]:
     return [(step.kind, step.new, step.until) for step in steps]
 
 
-# --- times
-
-
 @pytest.mark.parametrize("drift", [0.0, 0.03])
 @pytest.mark.parametrize(("size", "verdict"), [(1.1, Verdict.SLOWER), (0.9, Verdict.FASTER)])
 @pytest.mark.parametrize("place", [1, 9, 18, 29])
-def test_step_is_told_where_it_lies_and_its_interval_holds_it(
-    place: int, size: float, verdict: Verdict, drift: float
-) -> None:
+def test_step_is_told_where_it_lies_and_its_interval_holds_it(place, size, verdict, drift):
     # the 30th release is the newest that was measured: no later one speaks for the step at 29
     tags = TAGS[:30]
     (step,) = told(measured(lambda i: 0.3 * (size if i >= place else 1), in_sessions(tags, 5), 0.01, drift))
@@ -113,7 +105,7 @@ def test_step_is_told_where_it_lies_and_its_interval_holds_it(
     assert step.after == pytest.approx(0.3 * size, rel=0.05)
 
 
-def test_what_a_session_adds_is_no_step() -> None:
+def test_what_a_session_adds_is_no_step():
     # the last session is a tenth slower, anchor included; the medians of its other releases are a tenth higher
     tags = TAGS[:9]
     slow = measured(lambda i: 1.1, [tags[5:]], seed=2)
@@ -124,7 +116,7 @@ def test_what_a_session_adds_is_no_step() -> None:
     assert where(told(one_session)) == [(Kind.STEP, tags[6], tags[6])]
 
 
-def test_slow_drift_is_told_as_one_with_its_total() -> None:
+def test_slow_drift_is_told_as_one_with_its_total():
     tags = TAGS[:30]
     (drift,) = told(measured(lambda i: 1.1 ** min(max((i - 5) / 20, 0), 1), in_sessions(tags, 5), 0.01, 0.01))
     assert drift.kind is Kind.DRIFT
@@ -134,7 +126,7 @@ def test_slow_drift_is_told_as_one_with_its_total() -> None:
 
 
 @pytest.mark.parametrize("level", [lambda i: 1.012 if i >= 10 else 1.0, lambda i: 1.015 ** (i / 20)])
-def test_change_below_two_percent_is_not_told(level: Callable[[int], float]) -> None:
+def test_change_below_two_percent_is_not_told(level):
     assert told(measured(level, in_sessions(TAGS[:20], 5), 0.002)) == []
 
 
@@ -146,7 +138,7 @@ THREE_OF_ONE = ([TAGS[:9]] * 3, 1)
     [(in_sessions(TAGS[:30], 4), 5), ([TAGS[:8]], 5), ([TAGS[:9]] * 3, 2), ([TAGS[:20]], 1), THREE_OF_ONE],
     ids=["shared anchors", "one session", "three sessions", "a launch each", "a launch each in three sessions"],
 )
-def test_false_alarms_are_no_more_than_the_stated_rate(sessions: list[Sequence[str]], launches: int) -> None:
+def test_false_alarms_are_no_more_than_the_stated_rate(sessions, launches):
     """Of lanes that scatter more than twice as much as usual."""
     alarms = [step.series for seed in range(3) for step in told(lane_of(quiet(40), sessions, 0.03, launches, seed))]
     assert len(alarms) <= stats.binom.ppf(0.999, 120, HISTORY_ERROR + NEWEST_ERROR)
@@ -156,7 +148,7 @@ def quiet(series: int) -> Callable[[int], np.ndarray]:
     return lambda i: np.ones(series)
 
 
-def test_return_after_a_gap_is_compared_with_the_last_before_it() -> None:
+def test_return_after_a_gap_is_compared_with_the_last_before_it():
     tags = [tag for i, tag in enumerate(TAGS[:14]) if i not in (7, 8)]
     launches = measured(lambda i: 1.2 if i > 7 else 1.0, [tags])
     launches += [launch(TAGS[7], TIME, Case(EAGER, unavailable="no compiler")) for _ in range(3)]
@@ -164,7 +156,7 @@ def test_return_after_a_gap_is_compared_with_the_last_before_it() -> None:
     assert (step.old, step.new) == (TAGS[6], TAGS[9])
 
 
-def test_parts_that_no_session_ties_together_are_judged_apart_and_named() -> None:
+def test_parts_that_no_session_ties_together_are_judged_apart_and_named():
     level = {i: 1.0 if i < 5 else 2.0 for i in range(10)} | {8: 3.0, 9: 3.0}
     launches = measured(level.__getitem__, [TAGS[:5], TAGS[5:10]])
     assert where(told(launches)) == [(Kind.STEP, TAGS[8], TAGS[8])]
@@ -175,14 +167,14 @@ def test_parts_that_no_session_ties_together_are_judged_apart_and_named() -> Non
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, EXCURSION])
-def test_excursion_is_told_once_with_its_first_and_last_release(length: int) -> None:
+def test_excursion_is_told_once_with_its_first_and_last_release(length):
     tags = TAGS[:25]
     steps = told(measured(lambda i: 1.1 if 12 <= i < 12 + length else 1.0, in_sessions(tags, 5), 0.005, 0.01))
     assert where(steps) == [(Kind.EXCURSION, tags[12], tags[11 + length])]
     assert steps[0].old == tags[11]
 
 
-def test_what_lasts_longer_than_an_excursion_is_a_step_and_its_end_another_newest_first() -> None:
+def test_what_lasts_longer_than_an_excursion_is_a_step_and_its_end_another_newest_first():
     tags = TAGS[:25]
     back = 8 + EXCURSION + 1
     steps = told(measured(lambda i: 1.1 if 8 <= i < back else 1.0, in_sessions(tags, 5), 0.01, 0.01))
@@ -216,7 +208,7 @@ def stepping(i: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_changed_pair_is_told_and_none_that_is_the_same_or_opposite(seed: int) -> None:
+def test_every_changed_pair_is_told_and_none_that_is_the_same_or_opposite(seed):
     found = history(lane_of(stepping, in_sessions(TAGS[:20], 4), seed=seed, launches=3 + seed))
     steps = of_history(found, AXIS)
     assert {step.kind for step in steps} == {*Kind}
@@ -225,14 +217,14 @@ def test_every_changed_pair_is_told_and_none_that_is_the_same_or_opposite(seed: 
 
 @pytest.mark.committed
 @pytest.mark.parametrize("python", ["3.9", "3.11"])
-def test_every_changed_pair_of_the_committed_results_is_told_and_none_that_is_the_same_or_opposite(python: str) -> None:
+def test_every_changed_pair_of_the_committed_results_is_told_and_none_that_is_the_same_or_opposite(python):
     with on_one_thread():
         steps = of_history(lane(python), AXIS)
         assert len(steps) > 1000
         assert list(disagreements(lane(python), steps)) == []
 
 
-def test_what_is_told_of_neighbours_is_what_compare_says_of_them() -> None:
+def test_what_is_told_of_neighbours_is_what_compare_says_of_them():
     found = history(lane_of(stepping, in_sessions(TAGS[:12], 4)))
     judged = {
         (chain.series, *pair): verdict
@@ -245,7 +237,7 @@ def test_what_is_told_of_neighbours_is_what_compare_says_of_them() -> None:
     assert len(judged) == 11 * len(stepping(0))
 
 
-def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift() -> None:
+def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift():
     tags = TAGS[:25]
     steps = told(measured(lambda i: 1.004**i * (1.2 if i >= 12 else 1.0), in_sessions(tags, 5), 0.01, 0.0))
     assert (Kind.STEP, tags[12], tags[12]) in where(steps)
@@ -254,11 +246,9 @@ def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift() -> N
         assert drift.ratio < 1.15
 
 
-def test_told_change_names_the_levels_over_the_whole_axis_and_each_step() -> None:
+def test_told_change_names_the_levels_over_the_whole_axis_and_each_step():
     tags = TAGS[:20]
-    steps = told(
-        measured(lambda i: 1.0 * (1.3 if i >= 5 else 1) * (1.2 if i >= 12 else 1), in_sessions(tags, 5), 0.002)
-    )
+    steps = told(measured(lambda i: (1.3 if i >= 5 else 1) * (1.2 if i >= 12 else 1), in_sessions(tags, 5), 0.002))
     net = steps[0].net
     assert net
     assert (net.first, net.last) == (tags[0], tags[-1])
@@ -271,11 +261,8 @@ def test_told_change_names_the_levels_over_the_whole_axis_and_each_step() -> Non
     assert [ratio for _, ratio in net.parts] == pytest.approx([1.3, 1.2], rel=0.02)
 
 
-def test_a_launch_each_tells_nothing() -> None:
+def test_a_launch_each_tells_nothing():
     assert told(measured(lambda i: 1.5 if i >= 6 else 1.0, [TAGS[:12]], launches=1)) == []
-
-
-# --- counts and bytes
 
 
 @pytest.mark.parametrize(
@@ -290,17 +277,15 @@ def test_a_launch_each_tells_nothing() -> None:
         ([4], []),
     ],
 )
-def test_count_that_came_back_was_an_excursion(values: list[float], expected: list[tuple[Kind, int, int]]) -> None:
+def test_count_that_came_back_was_an_excursion(values, expected):
     assert where(told(exact(values, COUNT))) == [(kind, TAGS[new], TAGS[until]) for kind, new, until in expected]
 
 
 def exact(values: Sequence[float], benchmark: str = BYTES) -> list[Launch]:
-    return list(
-        itertools.chain.from_iterable(counted(tag, [x], benchmark) for tag, x in zip(TAGS, values, strict=False))
-    )
+    return [one for tag, x in zip(TAGS, values, strict=False) for one in counted(tag, [x], benchmark)]
 
 
-def test_every_change_of_bytes_is_told_to_the_byte() -> None:
+def test_every_change_of_bytes_is_told_to_the_byte():
     steps = told(exact([100, 100, 101, 101, 101, 99]))
     assert where(steps) == [(Kind.STEP, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[2], TAGS[2])]
     assert [(step.before, step.after, step.verdict) for step in steps] == [
@@ -309,20 +294,18 @@ def test_every_change_of_bytes_is_told_to_the_byte() -> None:
     ]
 
 
-def test_stalls_of_a_single_launch_tell_nothing() -> None:
+def test_stalls_of_a_single_launch_tell_nothing():
     stalls = "warm_up.WarmUp.track_stalls"
     assert told(exact([0, 5], stalls)) == []
     twice = [x for tag, value in zip(TAGS, [0, 5], strict=False) for x in counted(tag, [value, value], stalls)]
     assert where(told(twice)) == [(Kind.STEP, TAGS[1], TAGS[1])]
 
 
-def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that() -> None:
+def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that():
     """In MB: two steps, one that comes back, and a release whose launches disagree, which is passed over."""
     levels = [(100, 101), (102, 100), (90, 130), (140, 141), (139, 142), (180, 181), (140, 143), (143, 141)]
     memory = "start_up.StartUp.track_start_memory"
-    launches = [
-        x for tag, of in zip(TAGS, levels, strict=False) for x in counted(tag, [1e6 * one for one in of], memory)
-    ]
+    launches = [x for tag, of in zip(TAGS, levels, strict=False) for x in counted(tag, [1e6 * n for n in of], memory)]
     found = told(launches)
     assert set(where(found)) == {(Kind.EXCURSION, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[3], TAGS[3])}
     step = next(step for step in found if step.kind is Kind.STEP)
@@ -330,18 +313,7 @@ def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that() 
     assert told(launches[::2]) == []  # one launch each
 
 
-def test_largest_are_one_of_each_question_quantity_and_release() -> None:
-    def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
-        return Step(Series(LANE, benchmark, ("'f'",)), Kind.STEP, "v2.0.1", new, new, 1.0, 2.0, ratio, None, None)
-
-    halved, call = step("warm_up.W.track_time", 0.5), step("warm_up.W.track_first_call", 1.5)
-    doubled = step("b.B.track_time", 2.5)
-    later, counts = step("warm_up.W.track_time", 1.2, "v2.5.1"), step("b.B.track_operators", 9.0)
-    appeared, gone = step("b.B.track_allocations", None), step("b.B.track_stalls", 0.0)
-    assert largest([call, halved, gone, later, doubled, appeared, counts]) == [counts, doubled, halved, later]
-
-
-def test_other_environments_and_releases_off_the_axis_are_left_out_and_series_are_listed_newest_first() -> None:
+def test_other_environments_and_releases_off_the_axis_are_left_out_and_series_are_listed_newest_first():
     launches = [*exact([1, 2, 2]), *exact([5, 5, 6], COUNT), *counted("v0.0.1", [7])]
     launches += [x for i in (2, 3) for x in counted(TAGS[i], [i], environment="release-py3.9")]
     assert [(step.new, step.series.unit) for step in told(launches)] == [(TAGS[2], ""), (TAGS[1], "bytes")]

@@ -1,7 +1,5 @@
 """Does a process that measures have the variables of its own list, and are numbers with others kept apart?"""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -43,7 +41,7 @@ SHELL = {
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def said(monkeypatch) -> Iterator[list[str]]:
     """The sentences of warnings, each time that one is said."""
     files.warn.cache_clear()
     sentences: list[str] = []
@@ -52,7 +50,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     files.warn.cache_clear()
 
 
-def test_only_what_is_listed_is_inherited_and_what_alters_and_is_lost_is_told(said: list[str]) -> None:
+def test_only_what_is_listed_is_inherited_and_what_alters_and_is_lost_is_told(said):
     having = {"PATH", "HOME", "LC_ALL", "XDG_CACHE_HOME", "CUDA_VISIBLE_DEVICES", "CC", "TORCH_HISTORY_THREADS"}
     for _ in range(2):
         found = environments.for_measuring(SHELL)
@@ -66,7 +64,7 @@ def test_only_what_is_listed_is_inherited_and_what_alters_and_is_lost_is_told(sa
     assert surroundings.kept(SHELL) == {}
 
 
-def test_what_a_person_names_is_inherited_and_recorded_and_no_secret_is(said: list[str]) -> None:
+def test_what_a_person_names_is_inherited_and_recorded_and_no_secret_is(said):
     chosen = {**SHELL, surroundings.KEEP: "OMP_*, LD_LIBRARY_PATH SECRET_TOKEN,PATH"}
     found = environments.for_measuring({**chosen, "LD_LIBRARY_PATH": "/x" * 100})
     assert found["OMP_PROC_BIND"] == "close"
@@ -78,9 +76,7 @@ def test_what_a_person_names_is_inherited_and_recorded_and_no_secret_is(said: li
     assert told["SECRET_TOKEN"].startswith("sha256:")
 
 
-def test_every_door_to_a_measurement_has_the_same_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
+def test_every_door_to_a_measurement_has_the_same_list(tmp_path, monkeypatch, said):
     for name, value in SHELL.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PATH", os.environ["PATH"], prepend=":")
@@ -97,7 +93,7 @@ def test_every_door_to_a_measurement_has_the_same_list(
         assert "SECRET_TOKEN" not in found
 
 
-def test_both_halves_of_a_certificate_inherit_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_halves_of_a_certificate_inherit_the_same(tmp_path, monkeypatch):
     """Whatever a person names: on the GPU's machine it may be another than on the recorder's."""
     for name, value in {**SHELL, surroundings.KEEP: "PYTORCH_*"}.items():
         monkeypatch.setenv(name, value)
@@ -118,7 +114,7 @@ def test_both_halves_of_a_certificate_inherit_the_same(tmp_path: Path, monkeypat
     assert surroundings.ALONE in seen[0]  # so that it does not start itself again
 
 
-def test_numbers_with_variables_set_are_kept_in_a_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_with_variables_set_are_kept_in_a_folder_of_their_own(monkeypatch):
     monkeypatch.delenv("TORCH_HISTORY_MACHINE", raising=False)
     monkeypatch.setenv("PYTORCH_JIT", "0")
     without = machine.describe(machine.Request(device="cpu"))
@@ -134,7 +130,7 @@ def test_numbers_with_variables_set_are_kept_in_a_folder_of_their_own(monkeypatc
     assert len(machine.describe(machine.Request(device="cpu"))["machine"]) < len(without["machine"]) + 25
 
 
-def test_a_folder_of_results_takes_those_of_one_setting(tmp_path: Path) -> None:
+def test_a_folder_of_results_takes_those_of_one_setting(tmp_path):
     def save(**more: str) -> None:
         this = Machine()
         this.__dict__.update(machine="a", device="cpu", **more)
@@ -146,7 +142,7 @@ def test_a_folder_of_results_takes_those_of_one_setting(tmp_path: Path) -> None:
     save()
 
 
-def test_each_launch_says_what_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_launch_says_what_was_set(monkeypatch):
     results = RecordedResults({"machine": "a"}, {}, "v2.0.1", 0, "3.11", "release-py3.11", {})
     monkeypatch.setenv("OMP_PROC_BIND", "close")
     assert "set" not in results._circumstances()
@@ -155,7 +151,7 @@ def test_each_launch_says_what_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("setting", [{"PYTORCH_JIT": "0"}, "a stranger's text", ["A"]])
-def test_launches_that_differ_in_a_variable_are_not_compared(setting: object, said: list[str]) -> None:
+def test_launches_that_differ_in_a_variable_are_not_compared(setting, said):
     facts: dict[str, Any] = {"facts": {"set": setting}}
     plain = timed(OLD, [1.0, 1.0, 1.0]) + timed(NEW, [1.0, 1.0, 1.0])
     mixed = timed(OLD, [1.0] * 3) + timed(NEW, [2.0] * 3, **facts)

@@ -1,14 +1,11 @@
 """Does the axis grow by what an index has, and only by that? A page and wheels are served on loopback here."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import threading
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import pytest
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from tools import sync
-from torch_history.cli import suite
 from torch_history.releases.axis import Axis, AxisError
 
 AXIS = """\
@@ -110,7 +106,7 @@ def index() -> Iterator[Index]:
 
 
 @pytest.fixture
-def axis(tmp_path: Path) -> Path:
+def axis(tmp_path) -> Path:
     path = tmp_path / "releases.toml"
     path.write_text(AXIS, encoding="utf-8")
     return path
@@ -124,7 +120,7 @@ def synced(axis: Path, index: Index) -> tuple[Axis, list[str], str]:
     return Axis.load(axis), found.sentences, text
 
 
-def test_a_new_release_is_described_and_put_last(axis: Path, index: Index) -> None:
+def test_a_new_release_is_described_and_put_last(axis, index):
     index.add("2.0.1")
     index.add("2.3.0", cuda="12.8")
     after, sentences, text = synced(axis, index)
@@ -136,7 +132,7 @@ def test_a_new_release_is_described_and_put_last(axis: Path, index: Index) -> No
     assert index.sent < 200_000, "the wheel is not downloaded"
 
 
-def test_a_late_patch_of_an_old_line_lies_where_it_belongs_and_nothing_else_moves(axis: Path, index: Index) -> None:
+def test_a_late_patch_of_an_old_line_lies_where_it_belongs_and_nothing_else_moves(axis, index):
     index.add("2.1.3")
     after, _, text = synced(axis, index)
     assert [release.tag for release in after.releases] == ["v2.0.1", "v2.1.3", "v2.2.0"]
@@ -146,7 +142,7 @@ def test_a_late_patch_of_an_old_line_lies_where_it_belongs_and_nothing_else_move
     assert text[at + len(entry) :].startswith("# A comment on 2.2.0.")
 
 
-def test_what_cannot_be_measured_is_left_out_in_words(axis: Path, index: Index) -> None:
+def test_what_cannot_be_measured_is_left_out_in_words(axis, index):
     index.add("2.4.0", "cp311-cp311-win_amd64")
     index.add("2.5.0", "cp313-cp313t-manylinux_2_28_x86_64")
     index.add("2.6.0rc1")
@@ -174,9 +170,7 @@ def test_what_cannot_be_measured_is_left_out_in_words(axis: Path, index: Index) 
         ((200, "text/html", b"<html>a login page</html>"), "names no wheel of torch"),
     ],
 )
-def test_an_index_that_answers_nonsense_is_named_and_nothing_is_written(
-    axis: Path, index: Index, answer: tuple[int, str, bytes], said: str
-) -> None:
+def test_an_index_that_answers_nonsense_is_named_and_nothing_is_written(axis, index, answer, said):
     index.answer = answer
     with pytest.raises(sync.CannotSync, match=r"127\.0\.0\.1") as error:
         sync.find(Axis.load(axis), index.address.replace("http://", "http://user:secret@"))
@@ -185,37 +179,14 @@ def test_an_index_that_answers_nonsense_is_named_and_nothing_is_written(
     assert axis.read_text(encoding="utf-8") == AXIS
 
 
-def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis: Path) -> None:
+def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis):
     with pytest.raises(AxisError):
         sync.write(axis, AXIS + AXIS)
     assert axis.read_text(encoding="utf-8") == AXIS
     assert [path.name for path in axis.parent.iterdir()] == ["releases.toml"]
 
 
-@pytest.fixture
-def command(axis: Path, index: Index, monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(root)
-    loaded = suite.load
-    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), list=axis, axis=Axis.load(axis)))
-    monkeypatch.setenv("UV_DEFAULT_INDEX", index.address)
-
-
-@pytest.mark.usefixtures("command")
-def test_the_command_shows_the_difference_and_writes_it(
-    axis: Path, index: Index, capsys: pytest.CaptureFixture[str]
-) -> None:
-    index.add("2.3.0")
-    sync.main()
-    said = capsys.readouterr().out
-    assert '+version = "2.3.0"' in said
-    assert "Added v2.3.0." in said
-    assert "v2.3.0" in Axis.load(axis)
-    sync.main()
-    assert "The axis has every release." in capsys.readouterr().out
-
-
-def test_the_index_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_is_the_configured_one(monkeypatch):
     for name in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     assert sync.configured_index() == PYPI_SIMPLE_ENDPOINT

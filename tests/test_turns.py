@@ -3,8 +3,6 @@
 Processes of releases are threads here, which answer through the same pipes.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics
@@ -20,9 +18,9 @@ from torch_history.analysis.levels import USUAL, weight
 from torch_history.analysis.series import Verdict, history, observations
 from torch_history.analysis.turned import CLUSTERED, PROCESS
 from torch_history.analysis.verdicts import compare
-from torch_history.measuring import conditions, turns
+from torch_history.measuring import turns
 from torch_history.measuring.conditions import Quiet
-from torch_history.measuring.turns import LEAST_TURNS, MOST_TURNS, Turns, ask_in_turns
+from torch_history.measuring.turns import LEAST_TURNS, Turns, ask_in_turns
 from torch_history.store.launches import Case, Launch
 
 BENCHMARK: dict[str, Any] = {"name": "batching.Batching.track_time"}
@@ -66,7 +64,7 @@ class Release:
 
 
 @pytest.fixture(autouse=True)
-def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def happened(monkeypatch) -> list[str]:
     monkeypatch.setattr(turns, "LEAST_SECONDS", 0.0)
     Release.happened = []
     return Release.happened
@@ -94,7 +92,7 @@ def ask(*releases: Release, quiet: Quiet | None = None) -> None:
         release.turns.close()
 
 
-def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened: list[str]) -> None:
+def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened):
     old, new = Release("old", steady(1.0)), Release("new", steady(1.1))
     ask(old, new)
     assert happened[:2] == ["old ready", "new ready"]
@@ -104,25 +102,18 @@ def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened: list[s
     assert old.told == new.told == [TAKE] * LEAST_TURNS + [END]
 
 
-def test_each_metric_takes_turns_of_its_own(happened: list[str]) -> None:
+def test_each_metric_takes_turns_of_its_own(happened):
     old, new = Release("old", steady(1.0), metrics=2), Release("new", steady(1.0), metrics=2)
     ask(old, new)
     assert old.told == new.told == 2 * ([TAKE] * LEAST_TURNS + [END])
 
 
-def test_what_scatters_takes_more_turns() -> None:
-    chance = np.random.default_rng(1)
-    still, wild = Release("still", steady(1.0)), Release("wild", lambda turn: math.exp(chance.normal(0, 0.5)))
-    ask(still, wild)
-    assert len(wild.told) == len(still.told) > 2 * LEAST_TURNS
-
-
-def test_a_process_that_takes_no_turns_is_measured_before_the_next_begins(happened: list[str]) -> None:
+def test_a_process_that_takes_no_turns_is_measured_before_the_next_begins(happened):
     ask(Release("old", steady(1.0), metrics=0), Release("new", steady(1.0), metrics=0))
     assert happened == ["old ended", "new ended"]
 
 
-def test_where_one_ends_early_the_others_go_on_and_the_next_case_hears_nothing_of_it(happened: list[str]) -> None:
+def test_where_one_ends_early_the_others_go_on_and_the_next_case_hears_nothing_of_it(happened):
     def ends(turn: int) -> float:
         if turn == 2:
             raise OSError("out of memory")
@@ -134,15 +125,13 @@ def test_where_one_ends_early_the_others_go_on_and_the_next_case_hears_nothing_o
     assert sorted(happened[-3:]) == ["new ended", "newest ended", "old ended"]
 
 
-def test_a_release_alone_takes_turns_that_compare_nothing() -> None:
+def test_a_release_alone_takes_turns_that_compare_nothing():
     only = Release("only", steady(1.0))
     ask(only)
     assert only.told == [TAKE] * LEAST_TURNS + [ALONE]
 
 
-def test_where_memory_is_short_each_release_is_measured_before_the_next_begins(
-    monkeypatch: pytest.MonkeyPatch, happened: list[str]
-) -> None:
+def test_where_memory_is_short_each_release_is_measured_before_the_next_begins(monkeypatch, happened):
     monkeypatch.setattr(turns, "_available", lambda: 3000.0)
     old, new = (Release(name, steady(1.0), held=2000, metrics=2) for name in ("old", "new"))
     ask(old, new)
@@ -150,7 +139,7 @@ def test_where_memory_is_short_each_release_is_measured_before_the_next_begins(
     assert old.told[-1] == new.told[-1] == ALONE
 
 
-def test_an_interruption_ends_all(monkeypatch: pytest.MonkeyPatch, happened: list[str]) -> None:
+def test_an_interruption_ends_all(monkeypatch, happened):
     def interrupted(*_: Any) -> bool:
         raise KeyboardInterrupt
 
@@ -160,7 +149,7 @@ def test_an_interruption_ends_all(monkeypatch: pytest.MonkeyPatch, happened: lis
     assert sorted(happened[-2:]) == ["new ended", "old ended"]
 
 
-def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch):
     quiet = Still()
     ask(Release("old", steady(1.0)), Release("new", steady(1.0)), quiet=quiet)
     assert quiet.waits == LEAST_TURNS
@@ -168,50 +157,6 @@ def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch
     quiet = Still()
     ask(Release("old", steady(1.0)), Release("new", steady(1.0)), quiet=quiet)
     assert quiet.waits == 1, "nothing is known of the first"
-
-
-def test_a_core_is_quiet_when_loops_take_as_long_as_quick_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = iter([1.0] * 40 + [1.6] * 10 + [1.05] * 2)
-    monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
-    quiet = Quiet()
-    for _ in range(10):
-        quiet.wait(10.0)
-    quiet.wait(10.0)
-    assert next(loops, None) is None, "it waited while a neighbour was there, and no longer"
-
-
-def test_where_a_core_is_shared_the_next_processor_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = iter([1.0] * 40 + [1.6] * 8 + [1.0] * 2)
-    tried: list[set[int]] = []
-    monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
-    monkeypatch.setattr(os, "sched_setaffinity", lambda process, processors: tried.append(processors))
-    quiet = Quiet({3, 5})
-    for _ in range(10):
-        quiet.wait(10.0)
-    assert not tried
-    quiet.wait(10.0)
-    assert tried == [{3}, {5}, {3}]
-
-
-def test_turns_end_where_other_processes_would_tell_more_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a process's own scatter and that of turns known, the cheapest number of turns by search and by formula."""
-    monkeypatch.setattr(turns, "LEAST_SECONDS", 0.1)
-    chance = np.random.default_rng(2)
-    overhead, seconds, scatter = 0.5, 0.005, 0.05
-    for count in range(LEAST_TURNS, MOST_TURNS):
-        taken = [list(np.exp(chance.normal(0, scatter / math.sqrt(2), count))) for _ in range(2)]
-        if turns._is_enough(taken, overhead, count * seconds):
-            break
-
-    def price(count: int) -> float:
-        """Seconds until the variance of a difference is 1."""
-        return (overhead + count * seconds) * (2 * PROCESS**2 + CLUSTERED * scatter**2 / count)
-
-    best = min(range(LEAST_TURNS, MOST_TURNS), key=price)
-    assert price(count) <= 1.1 * price(best)
-
-
-# --- what turns say
 
 
 def launches(of: dict[str, list[list[float]]]) -> list[Launch]:
@@ -231,7 +176,7 @@ def seen(of: dict[str, list[list[float]]]) -> dict[str, list[Any]]:
     return {tag: observations(releases, tag) for tag in of}
 
 
-def test_two_releases_differ_by_the_median_of_what_turns_say() -> None:
+def test_two_releases_differ_by_the_median_of_what_turns_say():
     chance = np.random.default_rng(3)
     olds, news = np.exp(chance.normal(0, 0.05, (2, 31)))
     found = seen({"a": [list(olds)], "b": [list(news)]})
@@ -241,7 +186,7 @@ def test_two_releases_differ_by_the_median_of_what_turns_say() -> None:
     assert both == pytest.approx(math.log(olds.min() * news.min()), abs=1e-6)
 
 
-def test_what_slows_whole_turns_goes_out_and_what_is_planted_stays() -> None:
+def test_what_slows_whole_turns_goes_out_and_what_is_planted_stays():
     chance = np.random.default_rng(4)
     slowed = np.where(chance.random(40) < 0.4, 1.6, 1.0)
     levels = {"a": 1.0, "b": 1.05, "c": 1.05, "d": 0.9}
@@ -250,7 +195,7 @@ def test_what_slows_whole_turns_goes_out_and_what_is_planted_stays() -> None:
         assert found[tag][0].number / found["a"][0].number == pytest.approx(level, rel=0.003)
 
 
-def test_a_median_of_turns_scatters_as_it_shows() -> None:
+def test_a_median_of_turns_scatters_as_it_shows():
     chance = np.random.default_rng(5)
     of = {tag: [list(np.exp(chance.normal(0, 0.1, 25))) for _ in range(400)] for tag in "ab"}
     found = seen(of)
@@ -268,7 +213,7 @@ def beside(loud: float, slower: float, quiet: int, count: int = 20) -> dict[str,
     return {"a": list(of * noise[0]), "b": list(of * noise[1] * np.where(of > 1, slower, 1.0))}
 
 
-def test_what_holds_in_quiet_moments_counts() -> None:
+def test_what_holds_in_quiet_moments_counts():
     rounds = [beside(1.7, 0.85, quiet) for quiet in (20, 6, 0)]
     found = seen({tag: [of[tag] for of in rounds] for tag in "ab"})
     shifts = [math.log(new.number / old.number) for old, new in zip(found["a"], found["b"], strict=True)]
@@ -277,14 +222,14 @@ def test_what_holds_in_quiet_moments_counts() -> None:
     assert found["b"][2].variance > 100 * found["b"][0].variance
 
 
-def test_where_no_moment_was_quiet_all_turns_count_alike() -> None:
+def test_where_no_moment_was_quiet_all_turns_count_alike():
     """And so it is for calls so long that they hold quiet moments and loud ones alike."""
     loud = [beside(1.7, 0.85, 0) for _ in range(3)]
     found = seen({tag: [of[tag] for of in loud] for tag in "ab"})
     assert max(one.variance for one in found["b"]) < 0.01**2
 
 
-def test_one_quiet_launch_among_loud_ones_decides_nothing() -> None:
+def test_one_quiet_launch_among_loud_ones_decides_nothing():
     rounds = [beside(1.7, 1.0, 20), *(beside(1.7, 1.0, 0) for _ in range(3))]
     (change,) = compare(launches({tag: [of[tag] for of in rounds] for tag in "ab"}), "a", "b")
     assert change.verdict is Verdict.CANT_TELL
@@ -294,12 +239,12 @@ def test_one_quiet_launch_among_loud_ones_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("others", [[], [1.0, 1.0]])
-def test_turns_that_no_other_release_took_with_it_leave_the_quickest_sample(others: list[float]) -> None:
+def test_turns_that_no_other_release_took_with_it_leave_the_quickest_sample(others):
     found = seen({"a": [[2.0, 1.0, 3.0]], **({"b": [others]} if others else {})})
     assert [(one.number, one.variance) for one in found["a"]] == [(1.0, 0.0)]
 
 
-def test_a_launch_weighs_by_what_its_turns_show() -> None:
+def test_a_launch_weighs_by_what_its_turns_show():
     assert weight(0.0) == 1
     assert weight(1e-12) == pytest.approx((USUAL[True].noise / PROCESS) ** 2)
     assert weight(0.02**2) < weight(0.01**2) < 1

@@ -1,7 +1,5 @@
 """Is the typical ratio what NumPy makes of the raw numbers, and does its interval hold the truth?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -41,7 +39,7 @@ def measured(seed: int, ratio: float, noise: float = 0.01) -> tuple[dict[str, An
     return lane, logs
 
 
-def test_typical_is_the_mean_over_questions_of_the_means_over_their_cases() -> None:
+def test_typical_is_the_mean_over_questions_of_the_means_over_their_cases():
     lane, logs = measured(1, 1.1, noise=0.05)
     found = told(lane_of(lane), 0)
     of_cases = (logs[:, :, 1] - logs[:, :, 0]).mean(axis=1)
@@ -52,14 +50,14 @@ def test_typical_is_the_mean_over_questions_of_the_means_over_their_cases() -> N
     assert abs(of_cases.mean() - (batching + selection) / 2) > 1e-3, "or weights would not show"
 
 
-def test_its_interval_holds_the_truth() -> None:
+def test_its_interval_holds_the_truth():
     found = [told(lane_of(measured(seed, 1.1)[0]), 0)["typical"] for seed in range(20)]
     assert sum(each["low"] <= 1.1 <= each["high"] for each in found) >= 18
     assert all(each["high"] / each["low"] < 1.06 for each in found), "and says something"
     assert {tuple(each) for each in found} == {typical.Typical._fields}
 
 
-def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke() -> None:
+def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke():
     lane, _ = measured(2, 1.0)
     worst, best, broken = lane["series"][0], lane["series"][1], lane["series"][2]
     for series, factor in ((worst, 3.0), (best, 0.5)):
@@ -88,17 +86,13 @@ def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke() -> Non
         (1.2, 0.4, 3.6, "between 2.50 times faster and 3.60 times slower in 6 cases: inconclusive"),
     ],
 )
-def test_typically_the_same_needs_the_whole_interval_within_the_margin(
-    ratio: float, low: float, high: float, said: str
-) -> None:
+def test_typically_the_same_needs_the_whole_interval_within_the_margin(ratio, low, high, said):
     assert typical.words(typical.Typical(ratio, low, high, 6), "in 6 cases") == said
 
 
-def test_more_memory_is_told_in_bytes_too() -> None:
+def test_more_memory_is_told_in_bytes_too():
     lane, _ = measured(3, 1.0)
-    peaks = [
-        {**one, "benchmark": one["benchmark"].replace("track_time", "track_peak_memory")} for one in lane["series"]
-    ]
+    peaks = [{**one, "benchmark": one["benchmark"].replace("_time", "_peak_memory")} for one in lane["series"]]
     for one, more in zip(peaks, (7_000_000, 8_500_000), strict=False):
         one["numbers"] = [float(200_000 + more * (i % 2)) for i in range(2 * ROUNDS)]
     lane["series"] = peaks[:2]

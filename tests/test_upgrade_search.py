@@ -1,7 +1,5 @@
 """Does the search find the release of each change with few installations, beside noise, and stop where nothing is told?"""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Hashable, Mapping
@@ -47,21 +45,21 @@ class Lab:
 
 
 @pytest.mark.parametrize("at", range(1, RELEASES))
-def test_one_change_among_thirty_takes_seven_releases_at_most(at: int) -> None:
+def test_one_change_among_thirty_takes_seven_releases_at_most(at):
     lab = Lab({"f": {at: 1.1}})
     assert lab.run() == {"f": [at]}
     assert len(lab.search.measured) <= 7 == expected_releases(RELEASES)
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_noise_does_not_lead_it_astray(seed: int) -> None:
+def test_noise_does_not_lead_it_astray(seed):
     at = 1 + seed % (RELEASES - 1)
     lab = Lab({"f": {at: 1.1}}, noise=0.006, seed=seed)
     assert lab.run() == {"f": [at]}
     assert len(lab.search.measured) <= 7
 
 
-def test_change_that_two_sessions_disagree_about_is_told_of_the_releases_that_showed_it() -> None:
+def test_change_that_two_sessions_disagree_about_is_told_of_the_releases_that_showed_it():
     """The halves look unchanged to a clock that is too coarse for them: the search goes on in the half that moved, and says
     of which two releases the change is known."""
     lab = Lab({"f": {20: 1.1}})
@@ -74,7 +72,7 @@ def test_change_that_two_sessions_disagree_about_is_told_of_the_releases_that_sh
     assert span.seen == (14, 29)
 
 
-def test_several_changes_of_one_series_are_found_each() -> None:
+def test_several_changes_of_one_series_are_found_each():
     places = {4: 1.1, 17: 1.3, 25: 1.2}
     lab = Lab({"f": places})
     assert lab.run() == {"f": list(places)}
@@ -82,7 +80,7 @@ def test_several_changes_of_one_series_are_found_each() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_seven_releases_find_the_largest_of_several_changes(seed: int) -> None:
+def test_seven_releases_find_the_largest_of_several_changes(seed):
     first, second = sorted(random.Random(seed).sample(range(1, RELEASES), 2))
     lab = Lab({"f": {first: 1.06}, "g": {second: 2.0}})
     lab.search.most = 7
@@ -92,7 +90,7 @@ def test_seven_releases_find_the_largest_of_several_changes(seed: int) -> None:
     assert span.old < first <= span.new
 
 
-def test_slow_change_is_no_step() -> None:
+def test_slow_change_is_no_step():
     lab = Lab({"f": dict.fromkeys(range(1, RELEASES), 1.003)})
     assert lab.run() == {"f": []}
     assert lab.search.spans["f"]

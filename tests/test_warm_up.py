@@ -1,23 +1,13 @@
-"""Does every way to run the network give what NumPy says, and does each run as its name says?
-
-This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
-words.
-"""
-
-from __future__ import annotations
+"""Does every way to run the network give what NumPy says, and does each run as its name says?"""
 
 import itertools
 from typing import Any
 
 import pytest
 
-import measure  # noqa: F401
+from .torch_here import np, torch
 
-try:
-    import numpy as np
-    import torch
-except ImportError as _error:
-    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+# isort: split
 
 from workloads import Unavailable, WrongResult, compilers, warm_up
 
@@ -34,7 +24,7 @@ def calls() -> Any:
 
 
 @pytest.fixture
-def quick_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_compile(monkeypatch) -> None:
     """torch.compile without the half minute in which it builds C++."""
     offered = compilers.compiled
 
@@ -67,7 +57,7 @@ def looped(picture: Any, parameters: list) -> Any:
 
 @pytest.mark.usefixtures("quick_compile")
 @pytest.mark.parametrize("variant", warm_up.variants)
-def test_variant_says_what_a_loop_over_pixels_says(variant: str, calls: Any) -> None:
+def test_variant_says_what_a_loop_over_pixels_says(variant, calls):
     try:
         call = warm_up.variants[variant](calls)
         results = [call(picture) for picture in calls]
@@ -82,7 +72,7 @@ def test_variant_says_what_a_loop_over_pixels_says(variant: str, calls: Any) -> 
 
 
 @pytest.mark.parametrize("variant", SCRIPTS)
-def test_torchscript_runs_its_own_graph_and_frozen_has_no_normalisation_left(variant: str, calls: Any) -> None:
+def test_torchscript_runs_its_own_graph_and_frozen_has_no_normalisation_left(variant, calls):
     call = warm_up.variants[variant](calls)
     for picture in calls:
         call(picture)
@@ -91,7 +81,7 @@ def test_torchscript_runs_its_own_graph_and_frozen_has_no_normalisation_left(var
     assert ("batch_norm" in graph) == (variant != "frozen")
 
 
-def test_shapes_change_at_every_call_or_never() -> None:
+def test_shapes_change_at_every_call_or_never():
     for size, sides in (("one shape", 1), ("changing shapes", 5)):
         calls, again = (warm_up.inputs(size, "cpu", 1) for _ in range(2))
         shapes = [tuple(picture.shape) for picture in calls]
@@ -104,7 +94,7 @@ def test_shapes_change_at_every_call_or_never() -> None:
             assert one.ne(0).all()
 
 
-def test_check_refuses_a_result_of_another_picture_or_none(calls: Any) -> None:
+def test_check_refuses_a_result_of_another_picture_or_none(calls):
     right = [torch.from_numpy(looped(picture, calls.parameters)[None].astype(np.float32)) for picture in calls]
     warm_up.check(calls, right)
     swapped, late, unnumbered = list(right), list(right), list(right)

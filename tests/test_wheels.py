@@ -1,7 +1,5 @@
 """Is what is told of a wheel what lies in its environment? One is made here; and the committed facts."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from pathlib import Path
@@ -17,7 +15,8 @@ from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import MARK
 from torch_history.releases.wheels import CannotRead
 
-ROOT = Path(__file__).resolve().parents[1]
+from .processes import ROOT
+
 VERSION = "__version__ = '9.0.0'\ncuda: Optional[str] = '12.6'\ngit_version = 'abc123'\nhip: Optional[str] = None\n"
 CMAKE = 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")\n'
 PYTHON = b"\0junk sm_50 \0" + b"sm_70 sm_80 sm_90a compute_90" + b"\0" * 2**20
@@ -28,7 +27,7 @@ LIBRARY = b"\0GLIBC_2.3.4\0GLIBC_2.17\0"
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> Path:
+def env(tmp_path) -> Path:
     """A folder with an environment of torch 9.0.0 and a package that it needs."""
     packages = tmp_path / "env" / "v9.0.0-py3.11" / "lib" / "python3.11" / "site-packages"
     torch = {
@@ -55,7 +54,7 @@ def install(packages: Path, name: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def index(tmp_path, monkeypatch) -> str:
     """An index with both packages, whose files a releases.lock in `tmp_path` names."""
     names = (
         "torch-9.0.0-cp311-cp311-manylinux_2_28_x86_64.whl",
@@ -86,7 +85,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 AXIS = Axis([Release("9.0.0", datetime.date(2030, 1, 1), "index", ("3.11",), "12.6")])
 
 
-def test_facts_are_what_lies_in_the_environment(index: str, tmp_path: Path, env: Path) -> None:
+def test_facts_are_what_lies_in_the_environment(index, tmp_path, env):
     said: list[str] = []
     found = wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, said.append)["v9.0.0"]
     assert (found.cuda, found.commit, found.cxx11_abi, found.glibc) == ("12.6", "abc123", False, "2.17")
@@ -100,14 +99,14 @@ def test_facts_are_what_lies_in_the_environment(index: str, tmp_path: Path, env:
     assert said == ["v9.0.0 was read."]
 
 
-def test_environment_that_lacks_a_package_of_the_lock_is_refused(index: str, tmp_path: Path, env: Path) -> None:
+def test_environment_that_lacks_a_package_of_the_lock_is_refused(index, tmp_path, env):
     """As one has it whose torch was taken from another index."""
     next(env.glob("**/nvidia_nccl_cu12-2.1.dist-info/RECORD")).unlink()
     with pytest.raises(CannotRead, match=r"lacks nvidia-nccl-cu12, which releases\.lock names"):
         wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, print)
 
 
-def test_an_index_with_other_files_or_out_of_reach_is_refused(index: str, tmp_path: Path, env: Path) -> None:
+def test_an_index_with_other_files_or_out_of_reach_is_refused(index, tmp_path, env):
     path, lock = tmp_path / wheels.FILE, tmp_path / "releases.lock"
     with pytest.raises(CannotRead, match=r"What v9\.0\.0 downloads cannot be read \(ConnectionError\)"):
         wheel_files.update(path, AXIS, env, "http://127.0.0.1:9/", print)
@@ -118,7 +117,7 @@ def test_an_index_with_other_files_or_out_of_reach_is_refused(index: str, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["[]", '{"v1.0.0": {"cuda": 5}}', "{"])
-def test_damaged_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+def test_damaged_file_is_refused_in_a_sentence(tmp_path, text):
     path = tmp_path / wheels.FILE
     path.write_text(text)
     with pytest.raises(CannotRead, match="is damaged"):
@@ -126,7 +125,7 @@ def test_damaged_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> Non
 
 
 @pytest.mark.committed
-def test_committed_facts_agree_with_the_axis_and_the_lock() -> None:
+def test_committed_facts_agree_with_the_axis_and_the_lock():
     axis, known = Axis.load(ROOT / "releases.toml"), wheels.load(ROOT / wheels.FILE)
     for release in axis.releases:
         of = known[release.tag]

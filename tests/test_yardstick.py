@@ -1,7 +1,5 @@
 """Is a detector's score what hand-made series give, and is the data set what its command makes?"""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np
@@ -17,7 +15,7 @@ def series(changes: list[tuple[int, float]], name: str = "0") -> Record:
     return Record(name, "b", "l", "q.Q.track_time", [name], "step", 0.01, list("abcdef"), levels, changes)
 
 
-def test_counts_and_score_are_those_of_hand_made_series() -> None:
+def test_counts_and_score_are_those_of_hand_made_series():
     assert counts(series([(3, 2.0)]), [3, 5]) == (1, 1, 0)
     assert counts(series([(3, 2.0)]), [2]) == (0, 1, 1)
     assert counts(series([]), []) == (0, 0, 0)
@@ -28,7 +26,7 @@ def many(changes: list[tuple[int, float]], number: int) -> list[Record]:
     return [series(changes, str(i)) for i in range(number)]
 
 
-def test_a_setting_is_chosen_by_what_scores_best_on_other_series() -> None:
+def test_a_setting_is_chosen_by_what_scores_best_on_other_series():
     records = many([(3, 2.0)], 40)
     assert {one.fold for one in records} == set(range(data_set.FOLDS))
     lax, strict = ({one.id: places for one in records} for places in ([1, 3, 5], [3]))
@@ -49,7 +47,7 @@ def in_two_sessions(random: np.random.Generator, name: str) -> Record:
     return Record(name, "sessions l", "l", "q.Q.track_time", [name], "quiet", 0.005, list("abcdefg"), launches, [])
 
 
-def test_others_read_levels_without_what_sessions_do_to_all_series(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_read_levels_without_what_sessions_do_to_all_series(monkeypatch):
     read: dict[str, list[float]] = {}
     monkeypatch.setattr(yardstick, "outside", lambda levels: read.update(levels) or {})
     random = np.random.default_rng(3)
@@ -60,7 +58,7 @@ def test_others_read_levels_without_what_sessions_do_to_all_series(monkeypatch: 
 
 
 @pytest.mark.committed
-def test_the_data_set_is_valid_and_its_readme_names_its_fields() -> None:
+def test_the_data_set_is_valid_and_its_readme_names_its_fields():
     records = data_set.read()
     assert len({one.id for one in records}) == len(records)
     assert {one.kind for one in records} == {"quiet", "step", "excursion", "A/A", "planted pair"}
@@ -74,7 +72,7 @@ def test_the_data_set_is_valid_and_its_readme_names_its_fields() -> None:
 
 
 @pytest.mark.committed
-def test_the_pairs_made_again_are_those_of_the_file() -> None:
+def test_the_pairs_made_again_are_those_of_the_file():
     stored = [one for one in data_set.read() if one.kind in data_set.PAIRS.values()]
     for old, new in zip(stored, data_set.calibrated(), strict=True):
         assert data_set.line_of(Record(**{**vars(new), "id": old.id})) == data_set.line_of(old)

@@ -1,7 +1,5 @@
 """`python -m tests.attack --write` runs the suite and writes what was tried and survived into docs/reliability.md."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -20,8 +20,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def attacks() -> Callable[[str], Attacks]:
-    return Attacks
+def attacks() -> Iterator[Callable[[str], Attacks]]:
+    """Makes the attacks of a kind; the test fails at its end where one was not survived, or none was tried."""
+    made: list[Attacks] = []
+    yield lambda kind: made.append(Attacks(kind)) or made[-1]  # type: ignore[func-returns-value]
+    for each in made:
+        each.all_survived()
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """What is attacked: a folder of results with two releases, and the command run on it within bounds of time and memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """How often was each kind of attack tried, and how often did the program survive it?"""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,6 @@
 """Is each file of the results read within bounds, and taken for what it is? What is not is named, and ends nothing else."""
 
-from __future__ import annotations
-
+import functools
 import json
 import os
 import resource
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import program, ran
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
 from torch_history.analysis.replication import Standing
@@ -25,7 +25,6 @@ from torch_history.store.details import add_details
 from torch_history.system.errors import SessionError
 
 from .material import ENVIRONMENT, RELEASES, command, file_of, fill, within
-from .tally import Attacks
 
 NESTED = 100_000
 SECONDS = 120
@@ -33,15 +32,13 @@ SECONDS = 120
 
 
 @pytest.fixture
-def whole(results: Path) -> Path:
+def whole(results) -> Path:
     """Results with a file of every kind."""
     here = fill(results)
-    launches = file_of(here, "jsonl").read_bytes()
+    lines = file_of(here, "jsonl").read_bytes()
     for name in ("calibration", "agreement"):
         (here / name).mkdir()
-        (here / name / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(
-            launches.replace(b'"launch":"', b'"launch":"x')
-        )
+        (here / name / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(lines.replace(b'"launch":"', b'"launch":"x'))
     add_details(file_of(here, "recorded"), "s", {"q 'a' 'small'": {"kernels": {"a": 1}}})
     causes.write(results, "here", EVIDENCE)
     write(results, TOLD)
@@ -79,9 +76,7 @@ def said_by_check(results: Path) -> str:
     return "\n".join(within(SECONDS, lambda: check(results, axis).problems))
 
 
-def test_every_file_is_named_that_is_something_else(
-    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, attacks):
     attack = attacks("foreign")
     elsewhere = tmp_path / "elsewhere"
     usual = said_by_check(whole)
@@ -101,12 +96,9 @@ def test_every_file_is_named_that_is_something_else(
                 finally:
                     removed(path)
                     path.write_bytes(kept)
-    attack.all_survived()
 
 
-def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(
-    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(whole, tmp_path, warned, attacks):
     attack = attacks("foreign")
     elsewhere = tmp_path / "elsewhere"
     for number, (words, make) in enumerate(odd(elsewhere).items()):
@@ -129,7 +121,6 @@ def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(
             removed(listed)
             listed.write_bytes(kept)
             assert "benchmarks.json is missing or damaged" in found
-    attack.all_survived()
 
 
 def of(results: Path) -> tuple[str, str]:
@@ -208,9 +199,7 @@ def changed(path: Path, change: Change) -> None:
     path.write_text(json.dumps(whole))
 
 
-def test_files_in_asvs_formats_are_held_against_what_asv_writes(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_path, warned, attacks):
     here = fill(results)
     attack = attacks("asv")
     usual = said_by_check(results)
@@ -239,12 +228,9 @@ def test_files_in_asvs_formats_are_held_against_what_asv_writes(
             found = within(SECONDS, lambda: command("publish", "--html-dir", str(tmp_path / "no"), *of(results)).stderr)
             assert "benchmarks.json is missing or damaged" in found
             listed.write_text(kept)
-    attack.all_survived()
 
 
-def test_many_machines_with_keys_of_their_own_are_published_together(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_many_machines_with_keys_of_their_own_are_published_together(results, tmp_path, warned, attacks):
     here = fill(results)
     attack = attacks("asv")
     for number in range(30):
@@ -259,12 +245,9 @@ def test_many_machines_with_keys_of_their_own_are_published_together(
             changed(file_of(folder, "json", release), lambda of, keys=keys: of["params"].update(keys))  # type: ignore[misc]
     with attack("300 keys, each on one machine"):
         assert shown(results, tmp_path / "html") >= {"here", "m29"}
-    attack.all_survived()
 
 
-def test_a_copy_is_no_other_machine_and_a_release_is_its_own(
-    results: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, attacks):
     here = fill(results)
     attack = attacks("identity")
     usual = said_by_check(results)
@@ -300,12 +283,9 @@ def test_a_copy_is_no_other_machine_and_a_release_is_its_own(
             path.write_text("".join(json.dumps(line) + "\n" for line in lines))
             assert f"it was measured on torch {torch.decode()!r}, which is not {RELEASES[0]}" in said_by_check(results)
             path.write_bytes(kept)
-    attack.all_survived()
 
 
-def test_no_repository_no_folder_and_no_link_is_taken_for_results(
-    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_path, warned, attacks):
     attack = attacks("repositories")
     ran = tmp_path / "ran"
     usual = said_by_check(whole).splitlines()
@@ -325,21 +305,18 @@ def test_no_repository_no_folder_and_no_link_is_taken_for_results(
                 assert any(repr(str(path))[:-1] in line for line in new), new
                 assert not ran.exists(), "git ran what a stranger's repository names"
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    attack.all_survived()
 
 
 def repository(folder: Path, ran: Path) -> None:
     """A repository whose settings let git run a program, which leaves a file."""
-    program = ran.with_name("program")
-    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
-    program.chmod(0o755)
+    runs = program(ran.with_name("program"), f"touch {ran}")
     author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     subprocess.run(["git", "init", "-q", folder], check=True)
     subprocess.run(["git", "-C", folder, *author, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", program], check=True)
+    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", runs], check=True)
 
 
-def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attacks: Callable[[str], Attacks]) -> None:
+def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
     attack = attacks("repositories")
     root = Path(__file__).resolve().parents[2]
     subprocess.run(["git", "init", "-q", tmp_path / "checkout"], check=True)
@@ -349,23 +326,17 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attack
         (folder / "file").write_text("x")
         with attack(f"a repository in {place}"):
             repository(folder / "nested", tmp_path / "ran")
-            said = subprocess.run(
-                [root / ".ci" / "commit", "x", "results"], cwd=tmp_path / "checkout", capture_output=True, text=True
-            )
-            assert said.returncode == 1
+            said = ran(root / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
             assert f"{place}/nested/.git" in said.stderr
             log = ["git", "-C", str(tmp_path / "checkout"), "log", "--oneline"]
-            assert subprocess.run(log, capture_output=True, text=True).stdout == ""
+            assert ran(*log, code=None).stdout == ""
             subprocess.run(["git", "-C", tmp_path / "checkout", "status"], capture_output=True, check=True)
             assert not (tmp_path / "ran").exists()
             shutil.rmtree(folder / "nested")
-    attack.all_survived()
 
 
 @pytest.mark.parametrize("asked", ["publish", "compare", "check"])
-def test_too_little_memory_is_a_sentence(
-    results: Path, tmp_path: Path, attacks: Callable[[str], Attacks], asked: str
-) -> None:
+def test_too_little_memory_is_a_sentence(results, tmp_path, attacks, asked):
     fill(results)
     attack = attacks("memory")
     words = {
@@ -375,23 +346,14 @@ def test_too_little_memory_is_a_sentence(
     }[asked]
     for mebibytes in (150, 250, 500, 1000):
         with attack(f"{asked} with {mebibytes} MiB"):
-            said = subprocess.run(
-                [sys.executable, "-c", "from torch_history.cli import main; main()", *words],
-                env={**os.environ, "HOME": str(tmp_path)},
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2),  # noqa: B023
-            )
-            assert said.returncode == 1
+            limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
+            how = {"env": {**os.environ, "HOME": str(tmp_path)}, "timeout": SECONDS, "preexec_fn": limit}
+            said = ran(sys.executable, "-c", "from torch_history.cli import main; main()", *words, code=1, **how)
             assert f"may use {mebibytes} MiB" in said.stderr
             assert "Traceback" not in said.stderr
-    attack.all_survived()
 
 
-def test_memory_that_runs_out_is_a_sentence(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
-) -> None:
+def test_memory_that_runs_out_is_a_sentence(results, tmp_path, monkeypatch, attacks):
     fill(results)
     attack = attacks("memory")
 
@@ -404,12 +366,9 @@ def test_memory_that_runs_out_is_a_sentence(
             said = command("publish", "--html-dir", str(tmp_path / "html"), *of(results))
             assert said.exit_code == 1
             assert "Memory ran out" in said.stderr
-    attack.all_survived()
 
 
-def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
-) -> None:
+def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(tmp_path, monkeypatch, attacks):
     monkeypatch.setenv("HOME", str(tmp_path))
     attack = attacks("own files")
     text = "functions = {'f': lambda x: x}\ndef inputs():\n    return 1\n"
@@ -438,7 +397,6 @@ def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(
             kind(tmp_path / "data")
             said = within(SECONDS, lambda: refusal(tmp_path / "mine.py"))
             assert "which it needs: it is no regular file" in said
-    attack.all_survived()
 
 
 def refusal(path: Path) -> str:

