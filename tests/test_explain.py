@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from torch_history.explaining import places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
@@ -178,6 +179,14 @@ def test_function_of_the_workload_itself_is_no_cause_and_another_one_is() -> Non
     ]
     assert verdict.of_all([], {}, rows[:1], own="mine.py")[0] == "UNKNOWN"
     assert verdict.of_all([], {}, rows[1:], own="mine.py")[0] == "CAUSE"
+
+
+def test_what_is_called_another_number_of_times_is_the_cause_before_what_only_holds_time():
+    gone = Place("function", "Tensor.zero_", 5e-5, 0.0, -6e-5, -4e-5, "PART", (100.0, 0.0))
+    rows = [Place("symbol", "libc: memset", 4e-5, 0.0, -5e-5, -3e-5, "PART"), gone]
+    assert "because Tensor.zero_ holds" in verdict.of_all([], {}, rows)[1]
+    rows[1] = structs.replace(gone, calls=(100.0, 100.0))
+    assert "because libc: memset holds" in verdict.of_all([], {}, rows)[1]
 
 
 def test_two_operators_share_the_difference_and_neither_is_the_cause() -> None:

@@ -270,7 +270,7 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
 def _a_second_each(world, monkeypatch) -> None:
     """Lets a session believe that each process takes a second, and nothing else any time."""
     clock = SimpleNamespace(monotonic=lambda: float(len(world.asked)))
-    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
+    for module in ("measuring.session", "measuring.turns", "measuring.upgrading.sessions"):
         monkeypatch.setattr(f"torch_history.{module}.time", clock)
 
 

@@ -132,9 +132,16 @@ def _is_the_same(place: Place, own: str) -> bool:
     return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
-def _order(place: Place) -> tuple[int, float]:
-    """The kinds that come first say most, and of one kind the largest place."""
-    return KINDS.index(place.kind), -abs(_change(place))
+def _order(place: Place) -> tuple[bool, int, float]:
+    """What is called another number of times says more than what only holds time; then the kinds that come first say most,
+    and of one kind the largest place."""
+    is_called_otherwise = place.kind in ("operator", "function") and _calls_changed(place)
+    return not is_called_otherwise, KINDS.index(place.kind), -abs(_change(place))
+
+
+def _calls_changed(place: Place) -> bool:
+    before, now = place.calls or (0.0, 0.0)
+    return abs(now - before) >= OFTEN
 
 
 def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> str:
@@ -156,8 +163,7 @@ def _is_another(place: Place, code: Sequence[Code]) -> bool:
     instructions are others."""
     if place.kind in COUNTED_AS or _is_new(place) or _is_gone(place):
         return True
-    is_called_as_often = not place.calls or abs(place.calls[1] - place.calls[0]) < OFTEN
-    return not is_called_as_often or any(not one.same for one in code if one.symbol == place.name)
+    return _calls_changed(place) or any(not one.same for one in code if one.symbol == place.name)
 
 
 def _is_new(place: Place) -> bool:
@@ -170,7 +176,7 @@ def _is_gone(place: Place) -> bool:
 
 def _of_place(place: Place, places: Sequence[Place]) -> str:
     often = ""
-    if place.calls and (place.kind in COUNTED_AS or abs(place.calls[1] - place.calls[0]) >= OFTEN):
+    if place.calls and (place.kind in COUNTED_AS or _calls_changed(place)):
         before, now = map(_times, place.calls)
         often = f" ({COUNTED_AS.get(place.kind, 'calls')}: {now}, before: {before})"
     elif _is_new(place):
