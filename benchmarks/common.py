@@ -49,7 +49,6 @@ from contract.request import ASKED, ASKED_ONLY, CHANNEL, ONLY, Request
 from contract.words import of_error, storable
 from measure import (
     THREADS,
-    carried,
     clock,
     constants,
     counted,
@@ -388,9 +387,9 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         kind, reason = "unavailable", ""
         try:
             _require(workload, variant, size)
-            carried.require(workload.__name__.rpartition(".")[2], variant, size, on)
+            device.require_own(workload.__name__.rpartition(".")[2], variant, size, on)
             numbers = _measured_by(metric, on)(workload, variant, size, _ready_for(workload, variant, metric))
-        except (Unavailable, carried.Refused, device.DeviceUnavailable) as error:
+        except (Unavailable, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
         except device.NotMeasured as error:
             numbers, kind, reason = {}, "unmeasured", str(error)

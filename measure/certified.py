@@ -1,6 +1,6 @@
 """What does each case take and launch on this GPU? Asked by any interpreter that has torch, and written into one small file.
 
-    python3 -m measure.certified FILE [--within SECONDS] [--each SECONDS] [--beside NUMBER]
+    python3 -m measure.certified FILE [--within SECONDS]
 
 Installs nothing, reaches nothing and needs nothing but torch, NumPy and this folder. The recorder is asked by the same
 program, where a process runs on it, so that a certificate can say where the two differ. Each case has a process and a time
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -195,7 +196,10 @@ def in_its_surroundings() -> None:
 
 def main() -> None:
     """Asks, writes, and says on stderr how far it is. Exits with 1 and a sentence where there is no usable GPU."""
-    options = _options()
+    parser = argparse.ArgumentParser(description="Asks this machine's GPU what each case takes and launches.")
+    parser.add_argument("file", help="where the answers go")
+    parser.add_argument("--within", type=float, default=WITHIN, help="seconds for all cases")
+    options = parser.parse_args()
     in_its_surroundings()
     began = time.monotonic()
     # A process that asked CUDA could not fork the ones that use it, so this question is one of another process too.
@@ -210,11 +214,11 @@ def main() -> None:
     left_out = {case.name: case.left_out for case in listed if case.left_out}
     known = {"format": FORMAT, "here": about, "cases": {}, "left_out": left_out, "recorder": recorded}
     file = _File(options.file, known)
-    work = [(case.name, _work(case, workloads, recorded)) for case in wanted]
+    work = [(case.name, functools.partial(asked, case, workloads[case.question], recorded)) for case in wanted]
     try:
-        beside = max(1, min(options.beside, os.cpu_count() or 1, about["memory"] // BYTES_OF_ONE))
+        beside = max(1, min(BESIDE, os.cpu_count() or 1, about["memory"] // BYTES_OF_ONE))
         left = options.within - (time.monotonic() - began)
-        for number, (name, answer) in enumerate(answers(work, beside, options.each, left), 1):
+        for number, (name, answer) in enumerate(answers(work, beside, EACH, left), 1):
             file.add(name, answer)
             if number % 10 == 0 or number == len(work):
                 _say(number, len(work), time.monotonic() - began)
@@ -222,22 +226,9 @@ def main() -> None:
         file.write()
 
 
-def _work(case: Case, workloads: dict, recorded: bool) -> Callable[[], dict]:
-    return lambda: asked(case, workloads[case.question], recorded)
-
-
 def _say(done: int, of: int, seconds: float) -> None:
     left = seconds / done * (of - done)
     print(f"{done} of {of} cases after {seconds:.0f} s, about {left:.0f} s are left", file=sys.stderr, flush=True)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Asks this machine's GPU what each case takes and launches.")
-    parser.add_argument("file", help="where the answers go")
-    parser.add_argument("--within", type=float, default=WITHIN, help="seconds for all cases")
-    parser.add_argument("--each", type=float, default=EACH, help="seconds for one case")
-    parser.add_argument("--beside", type=int, default=BESIDE, help="cases at the same time, at most")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -6,14 +6,18 @@ was initialised cannot use it.
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 
 import torch
 
+from contract.carried import CARRIED, refusal
 from contract.request import Request
 
 from . import THREADS
+from .facts import MARK
 
 DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
 """A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
@@ -143,6 +147,18 @@ def require_capability(question: str, variant: str) -> None:
             f"torch.compile needs a GPU of {least} or newer, on which Triton is supported, and this one is {have}; the "
             "other variants run on it, and this one on the CPU: --device cpu"
         )
+
+
+def require_own(question: str, variant: str, size: str, device: str) -> None:
+    """Raises DeviceUnavailable where this process runs in the environment of a carried release, whose mark says what it
+    cannot answer. An environment without a mark, or with one that cannot be read, is none."""
+    try:
+        with open(os.path.join(sys.prefix, MARK), encoding="utf-8") as stream:
+            carried = json.load(stream).get(CARRIED)
+    except (OSError, ValueError, AttributeError):
+        return
+    if carried and (why := refusal(carried, question, variant, size, device)):
+        raise DeviceUnavailable(why)
 
 
 def runs(capability: str, archs: list) -> bool:

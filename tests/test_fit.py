@@ -12,8 +12,7 @@ from recorder.environments import create, python_for
 from torch_history.cli import main
 from torch_history.measuring.upgrading import fits as answer
 from torch_history.measuring.upgrading.batches import TRIES, Largest, Outcome, Try, largest
-from torch_history.measuring.upgrading.cards import find
-from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Process, explained
+from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Process, explained, find
 from torch_history.measuring.upgrading.fits import said_of
 from torch_history.releases.axis import Axis
 from torch_history.system.errors import UserError

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import requests
 from msgspec.structs import asdict
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
@@ -160,14 +159,11 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
 
 
 def _chosen(packages: Iterable[DistributionPackage], release: Release, python: str) -> DistributionPackage:
+    """The release's own wheel for that CPython, by its name. Raises CannotCarry where the index has none."""
+    tag = f"cp{python.replace('.', '')}"
+    name = re.compile(rf"torch-{re.escape(release.version)}-{tag}-{tag}-\w*linux\w*_x86_64\.whl")
     for file in packages:
-        try:
-            _, version, _, tags = parse_wheel_filename(file.filename)
-        except InvalidWheelFilename:
-            continue
-        interpreter = f"cp{python.replace('.', '')}"
-        fits = any(t.interpreter == interpreter and t.abi == interpreter and "x86_64" in t.platform for t in tags)
-        if fits and str(version) == release.version and any("linux" in t.platform for t in tags):
+        if name.fullmatch(file.filename):
             return file
     raise CannotCarry(
         f"PyTorch {release.version} has no wheel for Python {python} on Linux. It has wheels for Python "

@@ -13,7 +13,7 @@ from .options import gigabytes
 from .output import console, plain
 
 if TYPE_CHECKING:
-    from ..measuring.upgrading.cards import Wanted
+    from ..measuring.upgrading.counted import Wanted
     from ..measuring.upgrading.fits import Counted
 
 MINUTES_EACH = 2
@@ -38,7 +38,7 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
     """
     from ..measuring.subjects import OwnWorkload
-    from ..measuring.upgrading.cards import find
+    from ..measuring.upgrading.counted import find
     from ..measuring.upgrading.fits import count, made, missing, needed
 
     own, wanted = OwnWorkload.of(workload), find(gpu, memory)

@@ -13,7 +13,7 @@ from contract.request import Request
 from ..measuring.fleet import head
 from ..measuring.fleet.attempts import OPEN
 from ..measuring.fleet.order import FLEETS, ORDER, Order
-from ..measuring.fleet.planning import Work, all_questions, cut, rates
+from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
@@ -23,7 +23,6 @@ from ..system.errors import UserError
 from ..system.locks import locked
 from . import suite as suites
 from .output import console, harmless
-from .plan import machine_with_durations, sessions
 from .run import Asked
 
 

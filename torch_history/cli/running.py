@@ -28,7 +28,7 @@ from ..measuring import calibrate, machine
 from ..measuring.budget import effort, left_words
 from ..measuring.choice import SCALES
 from ..measuring.conditions import business
-from ..measuring.fleet.planning import Work, all_questions, rates
+from ..measuring.fleet import planning
 from ..measuring.machine_records import use
 from ..measuring.plan import SHARED, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
 from ..measuring.progress import minutes
@@ -45,7 +45,6 @@ from ..store.sources import own_versions
 from ..system.errors import SessionError, UserError
 from ..system.locks import alone
 from ..system.scratch import temporary_files
-from . import plan as plans
 from . import suite as suites
 from .explain import MINUTES
 from .output import console, plain
@@ -148,12 +147,14 @@ class Run:
     def plan(self, groups: Sequence[Sequence[Release]], anchor: Release | None) -> None:
         """Says what would be measured, and how long that takes by what is stored of the lane."""
         asked, here = self.asked, machine.describe(self.request)["machine"]
-        named = plans.machine_with_durations(self.results, here, lambda words: self.out.print(words, highlight=False))
+        named = planning.machine_with_durations(
+            self.results, here, lambda words: self.out.print(words, highlight=False)
+        )
         stored = read_launches(self.results, named, self.environment.name, asked.questions) if named else ()
-        questions = asked.questions or (("own",) if asked.workload else all_questions(self.suite.root))
-        work = Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups))
+        questions = asked.questions or (("own",) if asked.workload else planning.all_questions(self.suite.root))
+        work = planning.Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups))
         every = [[release.tag for release in anchored(group, anchor)] for group in groups]
-        self.out.print(plans.sessions(every, work, rates(stored), "session"))
+        self.out.print(planning.sessions(every, work, planning.rates(stored), "session"))
 
     def say_how_busy(self) -> None:
         """Says before anything is measured that the machine is busy, and what that costs."""

@@ -14,7 +14,7 @@ from ..measuring.machine_records import use
 from ..measuring.plan import measurable
 from ..measuring.progress import minutes
 from ..measuring.subjects import OwnWorkload as OwnWorkload
-from ..measuring.upgrading.installed import installed_version as installed_version
+from ..measuring.subjects import installed_version as installed_version
 from ..measuring.upgrading.room import Room, adding, forecast, gigabytes_added
 from ..measuring.upgrading.sessions import Sessions
 from ..measuring.upgrading.upgrade import Answer, Upgrade

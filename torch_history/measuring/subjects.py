@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +19,7 @@ from typing import Any
 import asv_runner
 from asv import util
 from asv.environment import ExistingEnvironment
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from contract.own_file import KEYS, LITERALS, NEEDED, nearest
 from contract.request import Request
@@ -26,7 +28,7 @@ from contract.surroundings import KEEP
 from ..releases import added
 from ..releases.axis import Axis, Release
 from ..releases.environments import for_measuring
-from ..system.errors import SessionError
+from ..system.errors import SessionError, UserError
 from ..system.files import open_regular, read_bytes, write_atomically
 from ..system.program import cache
 
@@ -232,3 +234,30 @@ class InstalledEnvironment(ExistingEnvironment):
                 f"Say under which release it belongs, such as --as {axis.newest.tag}; the result will say so."
             )
         return axis.find(tag)
+
+
+MOST_SECONDS = 120
+"""In which an interpreter must have imported torch."""
+
+
+def installed_version(surroundings: Mapping[str, str]) -> str:
+    """The public part of `torch.__version__` (2.3.1 of 2.3.1+cu121) in the active virtual environment, else of the `python`
+    on PATH. Raises UserError where there is none."""
+    path, active = surroundings.get("PATH", os.defpath), surroundings.get("VIRTUAL_ENV")
+    python = str(Path(active, "bin", "python")) if active else shutil.which("python", path=path)
+    python = python or shutil.which("python3", path=path)
+    if python is None:
+        raise UserError("`--from installed` found no `python` on PATH. Name the release, such as --from 2.3.1.")
+    # Without the caller's folder, where a file torch.py would be taken for the package.
+    command = [python, "-I", "-c", "import torch; print(torch.__version__)"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
+        return Version(answer.stdout.strip().splitlines()[-1]).public
+    except subprocess.CalledProcessError as error:
+        why = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
+    except (OSError, InvalidVersion, IndexError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    raise UserError(
+        f"`--from installed` asked {python} for its torch, and {why}. Activate the environment that has torch, or name the "
+        "release, such as --from 2.3.1."
+    )

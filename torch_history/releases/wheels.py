@@ -80,35 +80,18 @@ def load(path: Path) -> dict[str, Wheel]:
 # --- in words
 
 
-COMMIT = "commit"
-
-OF_EACH = (
-    "download, with all packages",
-    "installed, with all packages",
-    "torch itself, installed",
-    "CUDA",
-    "C++11 ABI",
-    "least glibc",
-)
-"""What is said of every wheel before its packages and its commit."""
-
-
 def told(wheel: Wheel) -> dict[str, str]:
     """What a wheel brings but its architectures, in words: what it is -> what it says, the version of a package."""
-    of_each = (
-        size(wheel.download),
-        size(wheel.installed),
-        size(wheel.packages[0].installed),
-        wheel.cuda or "none",
-        abi(wheel.cxx11_abi),
-        wheel.glibc or "not known",
-    )
-    packages = {name: version for name, version in wheel.versions.items() if name != "torch"}
-    return {**dict(zip(OF_EACH, of_each, strict=True)), **packages, COMMIT: wheel.commit[:10]}
-
-
-def abi(value: bool | None) -> str:
-    return "not said" if value is None else "yes" if value else "no"
+    return {
+        "download, with all packages": size(wheel.download),
+        "installed, with all packages": size(wheel.installed),
+        "torch itself, installed": size(wheel.packages[0].installed),
+        "CUDA": wheel.cuda or "none",
+        "C++11 ABI": {None: "not said", True: "yes", False: "no"}[wheel.cxx11_abi],
+        "least glibc": wheel.glibc or "not known",
+        **{name: version for name, version in wheel.versions.items() if name != "torch"},
+        "commit": wheel.commit[:10],
+    }
 
 
 def size(count: int) -> str:

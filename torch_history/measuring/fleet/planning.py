@@ -8,13 +8,15 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.table import Table
+
 from contract.metrics import metric_of
 
-from ...store.launches import Launch
+from ...store.launches import Launch, files_of, machines_in
 from ...store.sources import versions
 from ..plan import AT_ONCE, SHARED, middle, overlapping
 
@@ -86,3 +88,33 @@ def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[st
     sessions = min(steps, -(-least // nodes) * nodes)
     anchor = middle(releases) if sessions > 1 and not apart else ""
     return [tuple(session) for session in overlapping(releases, sessions, shared)], anchor
+
+
+# --- in words
+
+
+def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]) -> str:
+    """This machine where anything of it is stored, else the one with most stored; empty where there is none."""
+    known = machines_in(results)
+    if ours in known or not known:
+        return ours if known else ""
+    most = max(known, key=lambda name: sum(path.stat().st_size for path in files_of(results / name)))
+    tell(f"Nothing of this machine is stored: durations are those of {most}.")
+    return most
+
+
+def sessions(every: Sequence[Sequence[str]], work: Work, known: Rates, what: str) -> Table:
+    """The sessions, `what` one is called, and how long each takes by what is `known`; `every` has the tags of each."""
+    minutes = [work.seconds(known, tags) / 60 for tags in every]
+    gigabytes = GIGABYTES * len({*itertools.chain(*every)})
+    said = (
+        f"About {max(1, round(sum(minutes)))} min in all, at most {gigabytes:.0f} GB to install. Nothing was measured."
+    )
+    if unknown := [question for question in work.questions if not any(question == of for of, _ in known)]:
+        said += f" No duration of {', '.join(unknown)} is stored, so that of these is a guess."
+    table = Table(box=None, caption=said, caption_justify="left")
+    for title in (what, "minutes", "releases"):
+        table.add_column(title, justify="right" if title == "minutes" else "left")
+    for number, (tags, of_session) in enumerate(zip(every, minutes, strict=True), start=what == "session"):
+        table.add_row(str(number), f"{of_session:.0f}", ", ".join(tags))
+    return table

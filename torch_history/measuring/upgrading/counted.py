@@ -1,17 +1,19 @@
-"""What does a workload take on a release? Asked of a process that runs that release on the recorder."""
+"""What does a workload take of a card on a release? Asked of a process that runs that release on the recorder."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from recorder.build import Built
+from recorder.cards import Card, cards
 
 from ...system.children import Answering, Ended
 from ...system.errors import UserError
 from ...system.program import SOURCES
 from .batches import Outcome, Try
-from .cards import Wanted
 
 PROGRAM = """
 from pathlib import Path
@@ -21,6 +23,7 @@ fits.main(lambda path: own.load(Path(path), Path(path)))
 """
 
 MIB = 2**20
+GB = 10**9
 
 LAZY, EAGER = 1024 * MIB, 2048 * MIB
 """Bytes that a context, the code of kernels and what cuBLAS takes for itself are assumed not to exceed. Since CUDA
@@ -41,6 +44,53 @@ SECRET = {
     "cublasLtMatmulAlgo": "cuBLASLt",
 }
 """How a call begins of a library whose workspace is known to nobody but it -> the library."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A known card that is pretended, and its bytes of memory, which may be others than the known card's."""
+
+    card: Card
+    memory: int
+
+    @property
+    def title(self) -> str:
+        """In words: `Tesla T4 (sm_75, 15,843,721,216 bytes)`."""
+        like = "" if self.memory == self.card.memory else "a card like "
+        return f"{like}{self.card.title} ({self.card.capability}, {self.memory:,} bytes)"
+
+
+def find(gpu: str, memory: float | None = None) -> Wanted:
+    """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), with `memory` in gigabytes where that is given. Raises
+    UserError where none is known."""
+    sold = _gigabytes(gpu)
+
+    def is_meant(card: Card) -> bool:
+        names = (card.key, card.title, *card.called)
+        return card.sold_with == sold if sold else _plain(gpu) in map(_plain, names)
+
+    known = next(filter(is_meant, cards().values()), None)
+    if known is None:
+        offered = ", ".join(sorted(map(_offered, cards().values())))
+        raise UserError(
+            f"No card '{gpu}' is known. Name one of these: {offered}; for another card name one of the same capability and "
+            "give its own --memory, or add it to recorder/devices.toml."
+        )
+    return Wanted(known, int(memory * GB) if memory else known.memory)
+
+
+def _offered(card: Card) -> str:
+    return f"{card.called[0] if card.called else card.key} ({card.sold_with} GB, {card.capability})"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"nvidia|geforce|tesla|[\s_-]", "", name.lower())
+
+
+def _gigabytes(text: str) -> float:
+    """`24GB` or `24` as 24; 0 where it is no amount."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", text.strip(), re.IGNORECASE)
+    return float(match[1]) if match else 0
 
 
 def not_counted(cuda: tuple[int, int]) -> int:

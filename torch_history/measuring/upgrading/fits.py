@@ -14,8 +14,7 @@ from ...releases.axis import Release
 from ...releases.environments import is_ready
 from ...system.errors import UserError
 from .batches import Largest, Try, largest
-from .cards import Wanted
-from .counted import UNLIMITED, Process
+from .counted import UNLIMITED, Process, Wanted
 
 GIGABYTES_EACH = 2.5
 """On disk that a release takes on the recorder; 1 GB of them is downloaded."""
