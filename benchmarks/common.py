@@ -68,6 +68,8 @@ from measure import (
 )
 from workloads import Unavailable
 
+from . import unforked
+
 _CHANNEL = os.environ.pop(CHANNEL, "")
 _TOLD = os.open(_CHANNEL, os.O_RDWR | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
@@ -381,14 +383,17 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
     _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
     if _LAUNCH.first("environment"):
         # The recorder keeps what a process ever asked of CUDA, so this question is one of another process.
-        _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
+        with unforked.counting():
+            _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
 
     def measured() -> dict:
         kind, reason = "unavailable", ""
         try:
             _require(workload, variant, size)
             device.require_own(workload.__name__.rpartition(".")[2], variant, size, on)
-            numbers = _measured_by(metric, on)(workload, variant, size, _ready_for(workload, variant, metric))
+            ready = _ready_for(workload, variant, metric)
+            with unforked.counting(*unforked.case(workload, variant, size)):
+                numbers = _measured_by(metric, on)(workload, variant, size, ready)
         except (Unavailable, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
         except device.NotMeasured as error:

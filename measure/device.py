@@ -52,10 +52,15 @@ class NotMeasured(Exception):
     """What was asked for may well run, and this suite cannot measure it; the text says why, after `because`."""
 
 
+def cannot_fork() -> bool:
+    """Whether this process was forked from one that had used CUDA, and cannot use it any more. Importing torch 1.12.0 asks
+    how many GPUs there are (torch/_prims/utils.py), and that is enough."""
+    return bool(getattr(torch.cuda, "_is_in_bad_fork", bool)())
+
+
 def require_fork() -> None:
-    """Raises NotMeasured in a process that was forked from one that had used CUDA, and cannot use it any more. Importing
-    torch 1.12.0 asks how many GPUs there are (torch/_prims/utils.py), and that is enough."""
-    if getattr(torch.cuda, "_is_in_bad_fork", bool)():
+    """Raises NotMeasured in a forked process that cannot use CUDA."""
+    if cannot_fork():
         raise NotMeasured(f"importing torch {torch.__version__} uses CUDA, after which no process that is forked can")
 
 
@@ -90,15 +95,14 @@ def wanted(what: str) -> bool:
 def ready(device: str) -> None:
     """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA.
 
-    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it, and NotMeasured where no fork
-    of this process can use CUDA. On the recorder nothing else is asked here, because a process that asked could not fork
-    the ones that count.
+    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it, and NotMeasured where this
+    process cannot start CUDA. On the recorder nothing is asked here, because a process that asked could not fork the ones
+    that count.
     """
     torch.set_num_threads(THREADS)
-    if device != "cpu":
-        require_fork()
     if device != "cuda":
         return
+    require_fork()
     if not torch.cuda.is_available():
         raise DeviceUnavailable(f"torch {torch.__version__} sees no usable GPU")
     require_code_for("sm_{}{}".format(*torch.cuda.get_device_capability()))
