@@ -21,7 +21,7 @@ OURS = "torch_history"
 CAPS = {
     "lines of Python outside tests": (34_800, 26_000),
     "lines of Python in torch_history": (23_250, 15_000),
-    "lines of Python in tests": (22_373, 17_000),
+    "lines of Python in tests": (22_360, 17_000),
     "rooms of torch_history": (11, 12),
     "arrows between them": (38, 30),
     "rooms in a circle": (0, 0),
