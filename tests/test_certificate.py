@@ -56,9 +56,8 @@ def compared(gpu: Asked, recorder: Asked) -> certificate.Certificate:
 def test_every_byte_and_count_that_differs_is_said(what):
     other = {"device to host": 2} if what == "copies" else 7
     result = compared(told(), recorded(**{what: other}))
-    assert result.differences == [
-        Difference("intersection eager small", what, getattr(CASE, what), other, certificate.UNEXPLAINED)
-    ]
+    told_ = (what, getattr(CASE, what), other, certificate.UNEXPLAINED)
+    assert result.differences == [Difference("intersection eager small", *told_)]
     assert result.agreed == ["saved_tensors plain chain"]
 
 

@@ -44,9 +44,8 @@ def test_work_of_others_is_a_disturbance(monkeypatch):
 
 def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments():
     held = found(gpu={"throttled": "0x44", "throttled_share": 0.4})
-    assert disturbance(held, USUAL) == (
-        "the GPU held its clocks back for 40% of its work (limit of power, heat, by the hardware)"
-    )
+    said = "the GPU held its clocks back for 40% of its work (limit of power, heat, by the hardware)"
+    assert disturbance(held, USUAL) == said
     assert disturbance(found(gpu={"throttled": "0x4", "throttled_share": 0.05}), USUAL) == ""
     assert disturbance(found(gpu={"celsius": 60.0}), USUAL) == ""
     assert disturbance(found(gpu={"unknown": "nvidia-smi is not there"}), USUAL) == ""

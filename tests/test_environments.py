@@ -112,9 +112,8 @@ def uv(monkeypatch) -> FakeUv:
 def conf(write_releases, tmp_path, monkeypatch) -> Config:
     monkeypatch.chdir(tmp_path)
     releases = write_releases(*FEW, pythons=("3.8", LANE))
-    return Config.from_json(
-        {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
-    )
+    told = {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
+    return Config.from_json(told)
 
 
 @pytest.fixture

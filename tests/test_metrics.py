@@ -63,9 +63,8 @@ def test_memory_of_a_process_has_changed_where_all_launches_are_apart(olds, news
 
 
 def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeypatch):
-    assert metrics_of(["resident_growth"]) == (
-        *("resident_growth", "kept_objects", "kept_blocks", "kept_bytes", "kept_on_device"),
-    )
+    kept = ("kept_objects", "kept_blocks", "kept_bytes", "kept_on_device")
+    assert metrics_of(["resident_growth"]) == ("resident_growth", *kept)
     monkeypatch.setitem(METRICS, "pages", METRICS["operators"]._replace(name="pages", everywhere=True))
     assert metrics_of(["time", "operators"]) == ("time", "operators", "pages")
     assert metrics_of(["pages", "time"]) == ("pages", "time")
@@ -83,9 +82,7 @@ GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "
 
 def launches_of(numbers: list[float], *detectable: int) -> Any:
     least = detectable or [None] * len(numbers)
-    return [
-        (None, Case(GROWTH.parameters, value=number, detectable=of)) for number, of in zip(numbers, least, strict=True)
-    ]
+    return [(None, Case(GROWTH.parameters, value=n, detectable=of)) for n, of in zip(numbers, least, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -115,9 +112,7 @@ def test_growth_is_told_with_the_interval_of_its_change(olds, news, said):
 def test_where_nothing_grows_the_growth_is_told_that_every_launch_would_have_shown():
     none = judge(GROWTH, launches_of([0, 0], 700, 1900), launches_of([0, 0], 800, 900))
     assert none.least_growth == 1900
-    assert sentence(none) == (
-        "mine resident growth, f: SAME at 0 B at each call; a growth of 1,900 B would have been seen."
-    )
+    assert sentence(none).endswith("f: SAME at 0 B at each call; a growth of 1,900 B would have been seen.")
     grows = judge(GROWTH, launches_of([0, 0], 700, 700), launches_of([3150, 3160], 700, 700))
     assert "would have been seen" not in sentence(grows)
 
