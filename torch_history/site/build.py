@@ -124,7 +124,7 @@ def publish_site(
         mark(new)
         asvs = copy.copy(conf)
         asvs.html_dir, asvs.results_dir = str(new / "asv"), str(readable)
-        publish_dashboard(asvs)
+        publish_dashboard(asvs, here=here)
         mark(new / "asv")
         begins(STEPS[3])
         _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here)
