@@ -37,6 +37,7 @@ from contract.metrics import METRICS
 
 from ..analysis import bases, claims, compare, power, series, verdicts
 from ..analysis import causes as why
+from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
 from ..analysis.series import Verdict
 from ..releases import wheels
@@ -51,7 +52,6 @@ from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .code import code_of
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
 from .folder import require_replaceable, scratch_beside
-from .labels import labels
 from .questions import lines, quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of

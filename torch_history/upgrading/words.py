@@ -91,11 +91,7 @@ def _place(found: Answer, place: Place) -> dict[str, object]:
         "exact": place.is_exact,
         "seen": place.seen,
         "verdict": change.verdict.words,
-        "old": change.old,
-        "new": change.new,
-        "ratio": change.ratio,
-        "low": change.low,
-        "high": change.high,
+        **{name: getattr(change, name) for name in ("old", "new", "ratio", "low", "high")},
         "sentence": sentence(change, place.because),
         "explain": found.cause(place),
     }
