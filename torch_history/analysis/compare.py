@@ -278,10 +278,7 @@ def compared(
     asked = [change for change in changes if not metrics or change.series.metric in metrics]
     code = of_times(changes, pair_on({"device": device}, environment, old, new))
     return Comparison(
-        machine,
-        environment,
-        old,
-        new,
+        *(machine, environment, old, new),
         changes=sorted(asked, key=place),
         why=why(changes, facts[old], facts[new], known, code),
         moved=moved(facts[old], facts[new], device),
@@ -898,8 +895,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         **{name: getattr(comparison, name) for name in ("machine", "environment", "old", "new")},
         **{"margin": MARGIN, "false_rate": FALSE_RATE, "error_rate": ERROR_RATE, "power": POWER},
         **{name: getattr(comparison, name) for name in ("looked_at", "one_sided", "moved")},
-        "tally": Counter(change.verdict.words for change in comparison.changes),
-        "failed": len(failed),
+        **{"tally": Counter(change.verdict.words for change in comparison.changes), "failed": len(failed)},
         "answer": answer.as_data(comparison),
         "findings": [finding.as_data() for finding in comparison.findings],
         "changes": changes,

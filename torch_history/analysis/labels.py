@@ -69,7 +69,7 @@ def _patterns() -> tuple[dict[str, re.Pattern[str]], dict[str, str], re.Pattern[
     for question, of in labels().items():
         variant, size = (_one_of(of[table]) for table in ("variants", "sizes"))
         head = rf"(?P<head>(?<!\w){question.replace('_', ' ')}(?:(?: [a-z ]+)?,)? )"
-        names = rf"(?P<variants>{variant}(?: and {variant})*)(?P<size> {size})?(?![\w-])"
+        names = rf"(?P<variants>{variant}(?: and {variant})*)(?P<size> {size})?(?=[:;.,]|$)"
         of_questions[question] = re.compile(head + names)
         known += [(name, question) for table in ("variants", "sizes") for name in of[table]]
     times = Counter(name for name, _ in known)

@@ -33,17 +33,10 @@ from ..system.scratch import is_own
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self' file:",
-        "style-src 'self' file: 'unsafe-inline'",
-        "img-src 'self' file: data: blob:",
-        "font-src 'self' file: data:",
-        "connect-src 'self' file:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file: 'unsafe-inline'; "
+    "img-src 'self' file: data: blob:; font-src 'self' file: data:; connect-src 'self' file:; "
+    "base-uri 'none'; form-action 'none'"
 )
 """The Content-Security-Policy of every page: scripts from files beside it alone, none in a page, and no eval. `file:`
 is for pages opened from disk, where a browser may take nothing for `'self'`. Flot writes styles in the page."""
@@ -83,8 +76,7 @@ class _OneMachine(OutputPublisher):
         for graph, of in counts.items():
             total[tuple(graph.params.items())] += 0 if graph.params.get("device") == "recorder" else sum(of)
             if metric_of(graph.benchmark_name).varies:
-                kept = [steps if n >= LEAST_RELEASES else [] for steps, n in zip(graph._steps, of, strict=True)]
-                graph._steps = kept
+                graph._steps = [each * (n >= LEAST_RELEASES) for each, n in zip(graph._steps, of, strict=True)]
         lane = max(total, key=lambda of: (("machine", here) in of, total[of]), default=())
         for name in list(benchmarks):
             known = {graph: max(counts[graph]) for graph in graphs.get_graph_group(name)}

@@ -193,9 +193,7 @@ def _write_data(
         "here": here if here in {each.lane.name for each in told} else "",
         "lanes": [_in_index(each.lane, said[each.lane.words] == 1) for each in told],
         "labels": labels(),
-        "kinds": series.KINDS,
-        "shown": series.SHOWN,
-        "margin": verdicts.MARGIN,
+        **{"kinds": series.KINDS, "shown": series.SHOWN, "margin": verdicts.MARGIN},
         "metrics": {name: [metric.shown_unit, metric.varies] for name, metric in METRICS.items()},
         "code": list(code),
         "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
@@ -403,15 +401,8 @@ def _write_pages(
     for path in [*here.glob("*.js*"), *here.glob("*.css")]:
         shutil.copy(path, folder)
     pages = [*((page["file"], page["words"]) for page in PAGES if page["words"]), ("method.html", "Method")]
-    base = f"{url.rstrip('/')}/" if url else ""
-    common = {
-        "pages": pages,
-        "feeds": feeds,
-        "on_a_gpu": on_a_gpu,
-        "base": base,
-        "newest": axis.newest,
-        "policy": POLICY,
-    }
+    common = {"pages": pages, "feeds": feeds, "on_a_gpu": on_a_gpu, "newest": axis.newest, "policy": POLICY}
+    common["base"] = f"{url.rstrip('/')}/" if url else ""
     for page in PAGES:
         of = {"here": page["file"], "description": f"{page['lead']} {ABOUT}"}
         scripts = ["app.js", "common.js", "data/index.js", *page["scripts"]]
