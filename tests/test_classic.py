@@ -30,7 +30,7 @@ from torch_history.site import asv_dashboard
 from torch_history.system.errors import UserError
 from torch_history.system.scratch import mark
 
-VERSIONS = ("2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.5.1", "2.6.0")
+VERSIONS = ("2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.5.1", "2.6.0", "2.7.0", "2.7.1", "2.8.0", "2.9.0")
 MACHINE = {
     "machine": "test-box",
     "arch": "x86_64",
@@ -39,6 +39,9 @@ MACHINE = {
     "os": "Linux",
     "ram": "16G",
 }
+OTHER = {**MACHINE, "machine": "another-box"}
+"""Has few releases of the times, and bytes from 0 on."""
+
 TIME = "intersection.Small.track_time"
 BYTES = "intersection.Small.track_peak"
 VARIANTS = ["'eager'", "'scripted'", "'in_place'"]
@@ -56,7 +59,7 @@ def seconds(position: int) -> list[float | None]:
 
 
 def write_results(root: Path) -> Config:
-    """A results tree of one machine, and the configuration that asv would have loaded for it."""
+    """A results tree of two machines, and the configuration that asv would have loaded for it."""
     axis = root / "releases.toml"
     axis.write_text(
         "".join(
@@ -74,14 +77,17 @@ def write_results(root: Path) -> Config:
         benchmark.update(common, name=name)
     results = root / "results"
     util.write_json(results / "benchmarks.json", benchmarks, api_version=2)
-    util.write_json(results / MACHINE["machine"] / "machine.json", MACHINE, api_version=1)
-    for position, release in enumerate(torch_history.releases.axis.Axis.load(axis).releases):
-        params = {**MACHINE, "python": "3.11"}
+    releases = [*enumerate(torch_history.releases.axis.Axis.load(axis).releases)]
+    for machine, (position, release) in [*((MACHINE, of) for of in releases), *((OTHER, of) for of in releases[:9])]:
+        util.write_json(results / machine["machine"] / "machine.json", machine, api_version=1)
+        params = {**machine, "python": "3.11"}
         result = Results(params, {}, release.tag, release.timestamp, "3.11", "release-py3.11", {})
         values: dict[str, list[Any]] = {
             TIME: seconds(position),
             BYTES: [None if release.version == "2.3.0" else 7_000_000 + 1000 * position],
         }
+        if machine is OTHER:
+            values[BYTES] = [7_000_000 * (position > 4)]
         for name, value in values.items():
             empty = [None] * len(value)
             result.add_result(
@@ -200,9 +206,13 @@ def test_every_page_works_without_a_network(address: str, browser: Any) -> None:
     assert legend == ["variant-eager", "variant-scripted", "variant-in_place"]
     page.goto(f"{address}#/summarylist")
     page.locator("#summarylist-body tbody tr").nth(3).wait_for()
+    assert page.locator("#summarylist-navigation .btn.active").all_inner_texts() == ["test-box"]
     page.goto(f"{address}#/regressions")
-    page.locator("#regressions-body td a", has_text=f"{TIME}('scripted')").click()
+    page.locator("#regressions-body td", has_text="from 0").wait_for()
+    assert not re.search("Infinity|NaN", page.locator("#regressions-body").inner_text())
+    page.locator("#regressions-body td a", has_text=f"{TIME}('scripted')").click()  # one alone: another-box has too few
     page.locator("#main-graph canvas.flot-base").wait_for()
+    assert page.locator("#graphdisplay-state-params .btn.active").all_inner_texts() == ["test-box"]
     page.get_by_role("link", name="torch-history").click()
     page.wait_for_function("document.title == 'front page'")
     assert trouble == []

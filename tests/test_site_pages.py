@@ -235,6 +235,15 @@ def test_the_first_screen_says_what_the_command_finds_and_draws_every_case(site:
     assert [keys["benchmark"], keys["variant"]] == [worst["benchmark"], worst["parameters"][0]]
 
 
+@pytest.mark.parametrize("page", [(390, 844), (1400, 1000)], indirect=True)
+def test_the_first_screen_holds_the_releases_the_bottom_line_and_the_picture(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    places = ("#choose-to", "#headline", ".cases svg", "#bottom-line")
+    boxes = [page.locator(place).bounding_box() for place in places]
+    assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
+    assert min(page.viewport_size["height"] - boxes[2]["y"], boxes[2]["height"]) >= min(300, boxes[2]["height"])
+
+
 def test_points_are_reached_with_the_keyboard_and_lead_to_their_history(site: Path, page: Any) -> None:
     show(page, site, "index")
     page.locator(".point[tabindex='0']").focus()

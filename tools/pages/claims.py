@@ -64,13 +64,13 @@ def lanes(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis
 
 
 def table(rows: Sequence[Row], to_questions: str) -> str:
-    """Each claim on all bases, and what to do on each device. `to_questions` leads to the folder of the questions' pages."""
-    heads = ["question", "claim", *BASES.values(), "advice for a CPU", "advice for a GPU"]
+    """Each claim on all bases. `to_questions` leads to the folder of the questions' pages, which say what to do."""
+    heads = ["question", "claim", *BASES.values()]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
-        cells = [*(row.cells[device] for device in BASES), row.cpu, row.gpu]
+        cells = (_escaped(row.cells[device]) for device in BASES)
         link = f"[{row.question}]({to_questions}/{row.question}.md)"
-        lines.append(f"| {link} | {row.words} | {' | '.join(map(_escaped, cells))} |")
+        lines.append(f"| {link} | {row.words} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

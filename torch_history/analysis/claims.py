@@ -22,6 +22,7 @@ import numpy as np
 from contract.metrics import METRICS, STEADY, TIMES
 
 from ..store.launches import Case, Launch
+from .labels import explained
 from .levels import REPEATED, USUAL, Seen, Usual, by_themselves, on_one_thread
 from .series import Block, History
 from .steps import Kind, Step
@@ -336,10 +337,7 @@ def start_up(numbers: Numbers) -> Answer:
 
 
 def _by_time(
-    deciding: Mapping[str, Interval | None],
-    slow: str,
-    quick: str,
-    others: Mapping[str, Interval | None] | None = None,
+    deciding: Mapping[str, Interval | None], slow: str, quick: str, others: Mapping[str, Interval | None] | None = None
 ) -> Answer:
     """Whether `slow` takes longer than `quick` in the sizes that decide; the sentence names the extremes of them and, after
     them, of the other sizes."""
@@ -430,7 +428,7 @@ class Claim:
         told = self.advice.get(answer.word)
         if told is None:
             return UNDECIDED[answer.word].format(sentence=answer.sentence)
-        told = f"{told} {answer.instead}" if answer.instead else told
+        told = explained()(f"{told} {answer.instead}") if answer.instead else told
         where = f" {setting.words[0].upper()}{setting.words[1:]} ({release})"
         return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 

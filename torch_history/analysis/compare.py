@@ -26,23 +26,13 @@ from . import answer, verdicts
 from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
 from .findings import Finding, Row, group, of_changes
+from .labels import explained
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .series import RANK, History, Series, Verdict, history
 from .steps import Kind, Net, Step
-from .verdicts import (
-    ERROR_RATE,
-    FALSE_RATE,
-    MARGIN,
-    NOT_MEASURED,
-    POWER,
-    SINGLE,
-    Change,
-    bound,
-    human,
-    times,
-)
+from .verdicts import ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
 
 SCHEMA = 3
 """Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
@@ -288,10 +278,7 @@ def compared(
     asked = [change for change in changes if not metrics or change.series.metric in metrics]
     code = of_times(changes, pair_on({"device": device}, environment, old, new))
     return Comparison(
-        machine,
-        environment,
-        old,
-        new,
+        *(machine, environment, old, new),
         changes=sorted(asked, key=place),
         why=why(changes, facts[old], facts[new], known, code),
         moved=moved(facts[old], facts[new], device),
@@ -452,23 +439,8 @@ def tell(
 ) -> list[str]:
     """A sentence per step, excursion or drift of `found`, with its releases first and its cause last. With `others`
     each step says whether they tell it, too."""
-
-    def facts(tag: str, environment: str) -> dict[str, Any]:
-        return read_environment(results_dir, machine, tag, environment)
-
-    return told(steps, found, facts, evidence(results_dir, machine), others)
-
-
-def told(
-    steps: Iterable[Step],
-    found: History,
-    facts: Callable[[str, str], Mapping[str, Any]],
-    known: Sequence[Known] = (),
-    others: OtherPlaces | None = None,
-) -> list[str]:
-    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
-    machine's evidence."""
-    return [each.sentence for each in _happened(steps, found, facts, known, others)]
+    facts = functools.partial(read_environment, results_dir, machine)
+    return [each.sentence for each in _happened(steps, found, facts, evidence(results_dir, machine), others)]
 
 
 def tell_findings(
@@ -476,12 +448,8 @@ def tell_findings(
 ) -> list[str]:
     """`tell` with a sentence for all that belongs together: changes of one variant or one cause at one release, in the order
     of the first of each. What stands alone has the sentence of `tell`."""
-
-    def facts(tag: str, environment: str) -> dict[str, Any]:
-        return read_environment(results_dir, machine, tag, environment)
-
-    known = evidence(results_dir, machine)
-    return [each.sentence for each in told_findings(steps, found, facts, known, others)]
+    facts = functools.partial(read_environment, results_dir, machine)
+    return [each.sentence for each in told_findings(steps, found, facts, evidence(results_dir, machine), others)]
 
 
 def tell_most(
@@ -489,10 +457,7 @@ def tell_most(
 ) -> list[str]:
     """The findings of `steps` that hold those of `most`, in its order: each in a sentence, with the sentence of its surest
     step where it has several."""
-
-    def facts(tag: str, environment: str) -> dict[str, Any]:
-        return read_environment(results_dir, machine, tag, environment)
-
+    facts = functools.partial(read_environment, results_dir, machine)
     findings = told_findings(steps, found, facts, evidence(results_dir, machine))
     holding = (next(each for each in findings if steps.index(step) in each.places) for step in most)
     return list(dict.fromkeys(each.evidence for each in holding))
@@ -532,7 +497,8 @@ def told_findings(
     known: Sequence[Known] = (),
     others: OtherPlaces | None = None,
 ) -> list[Told]:
-    """`told` by findings, in the order of the first step of each."""
+    """`tell` by findings, in the order of the first step of each; `facts` are those of the environment of a tag in a lane,
+    `known` is the machine's evidence."""
     happened = _happened(steps, found, facts, known, others)
     place = {each.row: i for i, each in enumerate(happened)}
     findings = []
@@ -803,10 +769,11 @@ def text(
     """The answer sheet and the findings, with `everything` a sentence per series and the summary last. `bold` sets off what
     a reader looks for."""
     if not everything:
-        return "\n".join([answer.text(comparison, bold), *_failure(failed)])
+        return "\n".join([answer.text(comparison, bold), *map(explained(), _failure(failed))])
     surest = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed)
     lines = [of_case(changes, comparison) for changes in by_case(surest)]
-    return "\n".join([*lines, "", *answer.once(comparison), *summary(comparison), *_failure(failed)])
+    lines += ["", *answer.once(comparison), *summary(comparison), *_failure(failed)]
+    return "\n".join(map(explained(), lines))
 
 
 def _failure(failed: Sequence[Change]) -> list[str]:
@@ -865,27 +832,28 @@ def _fitting(lists: Iterable[List], room: int) -> tuple[list[str], int]:
 
 def _by_kind(comparison: Comparison) -> Iterator[List]:
     """The findings, those that cost first."""
+    say = explained()
     for kind, heading in HEADINGS.items():
         findings = [finding for finding in comparison.findings if finding.verdict.kind == kind]
         rows = sum(len(finding.rows) for finding in findings)
         count = f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}, {rows} series"
-        yield f"**{heading}** ({count})\n", [f"- {escape(finding.words)}" for finding in findings]
+        yield f"**{heading}** ({count})\n", [f"- {escape(say(finding.words))}" for finding in findings]
 
 
 def _by_verdict(comparison: Comparison) -> Iterator[List]:
     """A table of every series per verdict."""
-    groups: dict[Verdict, list[Change]] = defaultdict(list)
+    groups, say = defaultdict[Verdict, list[Change]](list), explained()
     for change in comparison.changes:
         groups[change.verdict].append(change)
     for verdict, changes in groups.items():
         columns = "| series | verdict | new / old | from | to | why |\n|---|---|---:|---:|---:|---|"
         yield (
             f"**{escape(verdict.shown)}** ({len(changes)})\n\n{columns}",
-            [_row(comparison, change) for change in changes],
+            [_row(comparison, change, say(change.series.words)) for change in changes],
         )
 
 
-def _row(comparison: Comparison, change: Change) -> str:
+def _row(comparison: Comparison, change: Change, name: str) -> str:
     ratio = "" if change.ratio is None else f"{change.ratio:.3f}"
     if change.series.varies and change.low is not None and change.high is not None:
         ratio += f" ({change.low:.3f} to {change.high:.3f})"
@@ -894,7 +862,7 @@ def _row(comparison: Comparison, change: Change) -> str:
     reason = comparison.because(change.series) or (change.reason if told else _unseen(change))
     elsewhere = comparison.elsewhere.get(change.series, NOWHERE).words
     verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
-    cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
+    cells = [name, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
     return "| " + " | ".join(map(escape, cells)) + " |"
 
 
@@ -905,53 +873,32 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
     """Everything that was asked for, in the keys that docs/compare.md lists."""
     changes = [
         {
-            "question": change.series.benchmark.partition(".")[0],
+            "question": change.series.question,
             "metric": change.series.benchmark.rpartition(".")[2].removeprefix("track_"),
             "parameters": [parameter.strip("'") for parameter in change.series.parameters],
             "benchmark": change.series.benchmark,
             "unit": change.series.unit or "count",
-            "verdict": change.verdict.words,
-            "kind": change.verdict.kind,
-            "old": change.old,
-            "new": change.new,
-            "ratio": change.ratio,
-            "low": change.low,
-            "high": change.high,
+            **{"verdict": change.verdict.words, "kind": change.verdict.kind},
+            **{name: getattr(change, name) for name in ("old", "new", "ratio", "low", "high")},
             "margin": change.series.margin if change.series.varies else None,
-            "confidence": change.confidence,
-            "detectable": change.detectable,
-            "launches": change.launches,
-            "disturbed": change.disturbed,
-            "reason": change.reason,
+            **{name: getattr(change, name) for name in ("confidence", "detectable", "launches", "disturbed", "reason")},
             "why": comparison.because(change.series),
             "code": as_data(comparison.code.get(change.series)),
-            "build": change.series.build,
-            "within_builds": change.within_builds,
+            **{"build": change.series.build, "within_builds": change.within_builds},
             "replicated": comparison.elsewhere.get(change.series, NOWHERE).wheels.standing.value,
             "on_other_machines": comparison.elsewhere.get(change.series, NOWHERE).machines.standing.value,
             "sentence": comparison.sentence(change),
             "failed": change in failed,
-            "apart": change.apart,
-            "difference": change.difference,
-            "least_growth": change.least_growth,
+            **{name: getattr(change, name) for name in ("apart", "difference", "least_growth")},
         }
         for change in comparison.changes
     ]
     document = {
         "schema": SCHEMA,
-        "machine": comparison.machine,
-        "environment": comparison.environment,
-        "old": comparison.old,
-        "new": comparison.new,
-        "margin": MARGIN,
-        "false_rate": FALSE_RATE,
-        "error_rate": ERROR_RATE,
-        "power": POWER,
-        "looked_at": comparison.looked_at,
-        "one_sided": comparison.one_sided,
-        "moved": comparison.moved,
-        "tally": Counter(change.verdict.words for change in comparison.changes),
-        "failed": len(failed),
+        **{name: getattr(comparison, name) for name in ("machine", "environment", "old", "new")},
+        **{"margin": MARGIN, "false_rate": FALSE_RATE, "error_rate": ERROR_RATE, "power": POWER},
+        **{name: getattr(comparison, name) for name in ("looked_at", "one_sided", "moved")},
+        **{"tally": Counter(change.verdict.words for change in comparison.changes), "failed": len(failed)},
         "answer": answer.as_data(comparison),
         "findings": [finding.as_data() for finding in comparison.findings],
         "changes": changes,

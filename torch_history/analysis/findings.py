@@ -148,12 +148,9 @@ class Finding:
         """As JSON has it; docs/compare.md lists the keys. Rows are [benchmark, parameters]."""
         best, ratios = self.best, self.ratios
         return {
-            "title": self.title,
-            "words": self.words,
-            "question": best.series.question,
-            "metric": best.series.metric,
-            "verdict": self.verdict.words,
-            "kind": self.verdict.kind,
+            **{"title": self.title, "words": self.words},
+            **{"question": best.series.question, "metric": best.series.metric},
+            **{"verdict": self.verdict.words, "kind": self.verdict.kind},
             "release": best.release or (self.because.since if self.because else ""),
             "cases": self.cases,
             "least": ratios and min(ratios, key=_far),
@@ -179,18 +176,8 @@ def of_changes(
 
 
 def _row(change: Change, because: Because | None, code: WhatChanged | None) -> Row:
-    return Row(
-        change.series,
-        change.verdict,
-        change.old,
-        change.new,
-        change.ratio,
-        change.low,
-        change.high,
-        change.reason,
-        because,
-        code=code,
-    )
+    numbers = change.old, change.new, change.ratio, change.low, change.high
+    return Row(change.series, change.verdict, *numbers, change.reason, because, code=code)
 
 
 def group(rows: Iterable[Row]) -> list[Finding]:

@@ -256,6 +256,7 @@ def _tell_changes(
     """Prints what `regressions` finds on `machine`, and returns how many changes these are."""
     from ..analysis import compare as said
     from ..analysis import steps
+    from ..analysis.labels import explained
     from ..analysis.replication import other_places
     from ..analysis.series import history
     from ..store.launches import read_on_axis
@@ -265,7 +266,7 @@ def _tell_changes(
     shown = (steps.largest(found) if largest else found)[: limit or None]
     others = other_places(suite.results, machine, environment, stored)
     lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, suite.results, machine, others)
-    for line in lines:
+    for line in map(explained(), lines):
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)

@@ -1,4 +1,4 @@
-"""How does asv's own dashboard open without a network, and from disk?
+"""How does asv's own dashboard open without a network, from disk, and on one machine?
 
 asv publishes it as ever. Then copies in vendor/ take the place of the libraries that its pages load from other hosts, and
 beside each file of data lies a script with the same data: a page that is opened from disk may load nothing else.
@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from asv.commands.publish import Publish
 from asv.config import Config
+from asv.graph import Graph, GraphSet, make_summary_graph
 from asv.machine import Machine
-from asv.util import write_json
+from asv.publishing import OutputPublisher
+from asv.util import is_na, write_json
 
 from contract.children import all_die_with_this_process
+from contract.metrics import metric_of
 
 from ..store.asv_results import load_asvs, parts_of, read_benchmarks, require_short
 from ..store.launches import unfit
@@ -29,17 +33,10 @@ from ..system.scratch import is_own
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self' file:",
-        "style-src 'self' file: 'unsafe-inline'",
-        "img-src 'self' file: data: blob:",
-        "font-src 'self' file: data:",
-        "connect-src 'self' file:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file: 'unsafe-inline'; "
+    "img-src 'self' file: data: blob:; font-src 'self' file: data:; connect-src 'self' file:; "
+    "base-uri 'none'; form-action 'none'"
 )
 """The Content-Security-Policy of every page: scripts from files beside it alone, none in a page, and no eval. `file:`
 is for pages opened from disk, where a browser may take nothing for `'self'`. Flot writes styles in the page."""
@@ -49,14 +46,61 @@ _LIBRARY = re.compile(r'"https://[^"]+/([^"/]+\.(?:js|css))"[^>]*>')
 
 _LINKS = '<ul class="nav navbar-nav navbar-left">'
 
+_SCRIPTS = {
+    "regressions.js": ("factor.toFixed(2) + 'x'", "isFinite(factor) ? factor.toFixed(2) + 'x' : 'from 0'"),
+    "summarylist.js": ("err == err", "isFinite(err)"),
+}
+"""Script of asv's -> what it writes of a number divided by 0, and what is written instead."""
+
+LEAST_RELEASES = 10
+"""That a time needs before asv's regressions tell it: with fewer, a step that is noise alone seems to explain half of it."""
+
 _asvs_publish = Publish.run
 """asv's own, taken before this package's plugin puts a guard in its place."""
 
 
-def publish_dashboard(conf: Config, *args: Any, **kwargs: Any) -> None:
-    """What asv's `publish` does; then its pages need no other host, run no script but their own, and lead to the site that
-    they lie in. Raises UserError where they are not those of the asv that this is written for."""
+class _OneMachine(OutputPublisher):
+    """What asv writes between its list (order 1) and its regressions (order 3)."""
+
+    name = button_label = description = ""
+    order = 2
+
+    @classmethod
+    def publish(cls, conf: Config, repo: Any, benchmarks: Any, graphs: GraphSet, revisions: Any) -> None:
+        """Says in each benchmark on which machine it `opens`: the one that publishes, else that of most releases; the grid
+        draws that one, and no mean over machines. The list opens on a `lane`. What was never measured is left out, and so
+        are the steps of times that asv cannot judge."""
+        here = getattr(conf, "opens_on", "")
+        counts = {graph: _releases(graph) for _, graph in graphs}
+        total: Counter[Any] = Counter()
+        for graph, of in counts.items():
+            total[tuple(graph.params.items())] += 0 if graph.params.get("device") == "recorder" else sum(of)
+            if metric_of(graph.benchmark_name).varies:
+                graph._steps = [each * (n >= LEAST_RELEASES) for each, n in zip(graph._steps, of, strict=True)]
+        lane = max(total, key=lambda of: (("machine", here) in of, total[of]), default=())
+        for name in list(benchmarks):
+            known = {graph: max(counts[graph]) for graph in graphs.get_graph_group(name)}
+            if not known:
+                del benchmarks[name]
+                continue
+            is_here = (graph for graph in known if graph.params["machine"] == here and known[graph])
+            best = max([*is_here] or known, key=lambda graph: (known[graph], total[tuple(graph.params.items())]))
+            benchmarks[name] |= {"opens": best.params["machine"], "lane": dict(lane)}
+            make_summary_graph([best]).save(conf.html_dir)
+
+
+def _releases(graph: Graph) -> list[int]:
+    """How many releases have a number, of each of its series."""
+    rows = [[value] if graph.scalar_series else value for _, value, _ in graph.get_data()]
+    return [sum(not is_na(row[series]) for row in rows) for series in range(graph.n_series)]
+
+
+def publish_dashboard(conf: Config, *args: Any, here: str = "", **kwargs: Any) -> None:
+    """What asv's `publish` does; then its pages need no other host, run no script but their own, open on the machine `here`
+    where that measured, and lead to the site that they lie in. Raises UserError where they are not those of the asv that
+    this is written for."""
     all_die_with_this_process()
+    conf.opens_on = here
     _asvs_publish(conf, *args, **kwargs)
     folder = Path(conf.html_dir)
     shutil.copytree(VENDOR, folder / "vendor", dirs_exist_ok=True)
@@ -65,6 +109,9 @@ def publish_dashboard(conf: Config, *args: Any, **kwargs: Any) -> None:
         if is_own(folder.resolve().parent):
             text = text.replace(_LINKS, f'{_LINKS}<li><a href="../index.html">torch-history</a></li>')
         page.write_text(text, encoding="utf-8")
+    for script, (was, now) in _SCRIPTS.items():
+        text = (folder / script).read_text(encoding="utf-8")
+        (folder / script).write_text(text.replace(was, now), encoding="utf-8")
     for data in folder.rglob("*.json"):
         _write_twin(data)
 

@@ -37,6 +37,7 @@ from contract.metrics import METRICS
 
 from ..analysis import bases, claims, compare, power, series, verdicts
 from ..analysis import causes as why
+from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
 from ..analysis.series import Verdict
 from ..releases import wheels
@@ -51,7 +52,6 @@ from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .code import code_of
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
 from .folder import require_replaceable, scratch_beside
-from .labels import labels
 from .questions import lines, quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
@@ -124,7 +124,7 @@ def publish_site(
         mark(new)
         asvs = copy.copy(conf)
         asvs.html_dir, asvs.results_dir = str(new / "asv"), str(readable)
-        publish_dashboard(asvs)
+        publish_dashboard(asvs, here=here)
         mark(new / "asv")
         begins(STEPS[3])
         _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here)
@@ -193,9 +193,7 @@ def _write_data(
         "here": here if here in {each.lane.name for each in told} else "",
         "lanes": [_in_index(each.lane, said[each.lane.words] == 1) for each in told],
         "labels": labels(),
-        "kinds": series.KINDS,
-        "shown": series.SHOWN,
-        "margin": verdicts.MARGIN,
+        **{"kinds": series.KINDS, "shown": series.SHOWN, "margin": verdicts.MARGIN},
         "metrics": {name: [metric.shown_unit, metric.varies] for name, metric in METRICS.items()},
         "code": list(code),
         "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
@@ -403,15 +401,8 @@ def _write_pages(
     for path in [*here.glob("*.js*"), *here.glob("*.css")]:
         shutil.copy(path, folder)
     pages = [*((page["file"], page["words"]) for page in PAGES if page["words"]), ("method.html", "Method")]
-    base = f"{url.rstrip('/')}/" if url else ""
-    common = {
-        "pages": pages,
-        "feeds": feeds,
-        "on_a_gpu": on_a_gpu,
-        "base": base,
-        "newest": axis.newest,
-        "policy": POLICY,
-    }
+    common = {"pages": pages, "feeds": feeds, "on_a_gpu": on_a_gpu, "newest": axis.newest, "policy": POLICY}
+    common["base"] = f"{url.rstrip('/')}/" if url else ""
     for page in PAGES:
         of = {"here": page["file"], "description": f"{page['lead']} {ABOUT}"}
         scripts = ["app.js", "common.js", "data/index.js", *page["scripts"]]

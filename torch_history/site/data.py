@@ -272,12 +272,8 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
         rows.append(
             {
                 "key": pairs.key(series),
-                "question": series.question,
-                "metric": series.metric,
-                "benchmark": series.benchmark,
-                "parameters": plain,
-                "variant": "".join(plain[:1]),
-                "size": " ".join(plain[1:]),
+                **{name: getattr(series, name) for name in ("question", "metric", "benchmark")},
+                **{"parameters": plain, "variant": "".join(plain[:1]), "size": " ".join(plain[1:])},
                 "unit": series.unit,
                 "pattern": patterns.setdefault(tuple(where), len(patterns)),
                 "numbers": [number for _, _, number in known],
@@ -287,9 +283,7 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
         )
     return {
         "releases": [_about(axis.releases[axis.position(tag)], lane.facts[tag]) for tag in lane.releases],
-        "rounds": list(rounds),
-        "reasons": list(reasons),
-        "patterns": list(patterns),
+        **{"rounds": list(rounds), "reasons": list(reasons), "patterns": list(patterns)},
         "series": rows,
         "limits": claims.limits(lane.found, lane.releases),
     }
@@ -328,10 +322,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
     said = [(step, sentences[i]) for i, step in enumerate(happened)]
     return {
         "schema": SCHEMA,
-        "id": lane.id,
-        "machine": lane.machine,
-        "environment": lane.environment,
-        "words": lane.words,
+        **{name: getattr(lane, name) for name in ("id", "machine", "environment", "words")},
         "series": [pairs.key(series) for series in lane.found],
         "evidence": [_evidence(one) for one in lane.evidence],
         "unconfirmed": [

@@ -70,16 +70,9 @@ class EveryPair:
         for series, states in self.untied.items():
             timed = self.timed.get(series)
             if timed is not None and (verdict := TOLD[timed.code[number]]):
-                yield Change(
-                    series,
-                    verdict,
-                    float(timed.shown[a]),
-                    float(timed.shown[b]),
-                    float(timed.ratio[number]),
-                    float(timed.low[number]),
-                    float(timed.high[number]),
-                    confidence=float(timed.confidence[number]),
-                )
+                levels = float(timed.shown[a]), float(timed.shown[b])
+                ratio = float(timed.ratio[number]), float(timed.low[number]), float(timed.high[number])
+                yield Change(series, verdict, *levels, *ratio, confidence=float(timed.confidence[number]))
             elif change := states.change(a, b):
                 yield change
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..analysis import claims
 from ..analysis.findings import CPP
+from ..analysis.labels import labels
 from ..analysis.series import History, Series
 from ..analysis.verdicts import ERROR_RATE, ratios_of, times
-from .labels import labels
 
 
 class Rival(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..analysis.findings import amounts
+from ..analysis.labels import named
 from ..analysis.levels import Array
 from ..analysis.series import Series, Verdict
 from ..analysis.verdicts import MARGIN, Change, Evidence, bound, bounded, times
-from .labels import named
 
 CONFIDENCE = 0.95
 """Of the interval of a typical ratio."""

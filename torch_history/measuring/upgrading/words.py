@@ -66,12 +66,8 @@ def as_json(found: Answer, failed: Sequence[Change] = ()) -> str:
     for change, entry in zip(found.comparison.changes, document["changes"], strict=True):
         entry["places"] = places.get(change.series, [])
     document["upgrade"] = {
-        "schema": SCHEMA,
-        "file": found.file,
-        "lane": found.lane,
-        "releases": found.tags,
-        "measured": found.measured,
-        "left_out": found.left_out,
+        **{"schema": SCHEMA, "file": found.file, "lane": found.lane},
+        **{"releases": found.tags, "measured": found.measured, "left_out": found.left_out},
         "finished": not found.unfinished,
         "open": found.is_open,
         "packages": [dict(zip(("name", "old", "new"), row, strict=True)) for row in found.packages or ()],
@@ -91,11 +87,7 @@ def _place(found: Answer, place: Place) -> dict[str, object]:
         "exact": place.is_exact,
         "seen": place.seen,
         "verdict": change.verdict.words,
-        "old": change.old,
-        "new": change.new,
-        "ratio": change.ratio,
-        "low": change.low,
-        "high": change.high,
+        **{name: getattr(change, name) for name in ("old", "new", "ratio", "low", "high")},
         "sentence": sentence(change, place.because),
         "explain": found.cause(place),
     }

@@ -212,7 +212,8 @@
                 main.append(el("h2", {id: "headline"}, `${from} → ${to}: nothing in common`), el("p", {}, "No series was measured on both in the same "
                     + "size and version. Measure them together: ", TH.measure(lane, from, to), "."));
             } else {
-                main.append(...bottomLine(lane, pair, others, wheels), picture(pair, address) || "");
+                const [headline, list] = bottomLine(lane, pair, others, wheels);
+                main.append(headline, picture(pair, address) || "", list);
             }
             const rest = el("div", {});
             main.append(rest);
