@@ -12,6 +12,7 @@ from torch_history.analysis.code import TIMES, of_times, pair_of
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, Verdict, history
 from torch_history.analysis.verdicts import compare_history
+from torch_history.explaining.finding import TIMES as STEADY
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Launch
 
@@ -34,8 +35,9 @@ LARGEST = 60
 CLASSES = f"""
 ## What changed in the code
 
-Of each lane measured on a processor, the {LARGEST} largest changes of a time between neighbours, by what the code of both
-wheels says: docs/code.md explains the classes. *None* are of releases in which nobody has looked at what runs.
+Of each lane measured on a processor, the {LARGEST} largest changes between neighbours of the time of a repeated call,
+by what the code of both wheels says: docs/code.md explains the classes. *None* are of releases in which nobody has looked
+at what runs. What a process does once, such as a first call, cannot be looked at in this way and has no class.
 
 | machine | lane | changes | classes |
 |---|---|---:|---|
@@ -54,7 +56,9 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
             cells = [machine, environment, question.replace("_", " "), *_cells(of, axis)]
             rows.append(f"| {' | '.join(map(escape, cells))} |\n")
         for environment in sorted({series.environment for series in found if series.varies}):
-            lane = History((one, of) for one, of in found.items() if one.environment == environment)
+            lane = History(
+                (one, of) for one, of in found.items() if one.environment == environment and one.metric in STEADY
+            )
             cells = [machine, environment, *_classes(lane, environment, axis)]
             classes += [f"| {' | '.join(map(escape, cells))} |\n"] if cells[2] != "0" else []
     return HEADER + "".join(rows) + CLASSES + "".join(classes)
