@@ -19,8 +19,8 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (34_350, 26_000),
-    "lines of Python in torch_history": (23_051, 15_000),
+    "lines of Python outside tests": (34_420, 26_000),
+    "lines of Python in torch_history": (23_070, 15_000),
     "lines of Python in tests": (22_450, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),

@@ -37,7 +37,7 @@ CLASSES = f"""
 
 Of each lane measured on a processor, the {LARGEST} largest changes between neighbours of the time of a repeated call,
 by what the code of both wheels says: docs/code.md explains the classes. *None* are of releases in which nobody has looked
-at what runs. What a process does once, such as a first call, cannot be looked at in this way and has no class.
+at what runs. What a process does once, such as a first call, has no class.
 
 | machine | lane | changes | classes |
 |---|---|---:|---|

@@ -198,7 +198,14 @@ def _known(results: Path, machine: str, verdicts: Collection[str], version: str 
     here = sources.here()
     return [
         Known(
-            *(one.environment, one.benchmark, one.parameters, one.old, one.new, one.ratio, one.verdict, one.words),
+            one.environment,
+            one.benchmark,
+            one.parameters,
+            one.old,
+            one.new,
+            one.ratio,
+            one.verdict,
+            one.words,
             reproduced=one.reproduced,
             by_lever=any(lever.verdict in FOUND_ON for lever in one.levers),
         )

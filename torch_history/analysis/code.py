@@ -271,14 +271,18 @@ def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        **{"class": found.kind.value, "is_cause": found.is_cause},
-        **{"looked_at": found.case, "profiled_on": found.profiled_on},
+        "class": found.kind.value,
+        "is_cause": found.is_cause,
+        "looked_at": found.case,
+        "profiled_on": found.profiled_on,
         "shares": {state.value: round(share, 3) for state, share in found.shares.items() if share},
         "outside": {name: round(share, 3) for name, share in found.outside.items() if share >= LEAST_SHOWN},
         "functions": [
             {
-                **{"name": one.name, "source": one.symbol.source},
-                **{"library": one.symbol.library, "state": one.state.value},
+                "name": one.name,
+                "source": one.symbol.source,
+                "library": one.symbol.library,
+                "state": one.state.value,
                 "share": round(one.share, 3),
                 "instructions": [symbol and symbol.instructions for symbol in (one.old, one.new)],
                 "loop": one.loops and [list(loop) for loop in one.loops],

@@ -148,9 +148,12 @@ class Finding:
         """As JSON has it; docs/compare.md lists the keys. Rows are [benchmark, parameters]."""
         best, ratios = self.best, self.ratios
         return {
-            **{"title": self.title, "words": self.words},
-            **{"question": best.series.question, "metric": best.series.metric},
-            **{"verdict": self.verdict.words, "kind": self.verdict.kind},
+            "title": self.title,
+            "words": self.words,
+            "question": best.series.question,
+            "metric": best.series.metric,
+            "verdict": self.verdict.words,
+            "kind": self.verdict.kind,
             "release": best.release or (self.because.since if self.because else ""),
             "cases": self.cases,
             "least": ratios and min(ratios, key=_far),

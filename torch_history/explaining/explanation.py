@@ -335,7 +335,9 @@ class Explanation:
         every = [self._group(name, found.clock) for name in self._times if name not in self._failed]
         share = removed(found.base, group, Noise.of(every))
         return Pulled(
-            *(lever.name, lever.words, lever.proves),
+            lever.name,
+            lever.words,
+            lever.proves,
             verdict=verdict.of_lever(share),
             old=tuple(group.old),
             new=tuple(group.new),

@@ -292,8 +292,13 @@ class RecordedResults(Results):
         if chosen:
             self._recorded.append(
                 Launch(
-                    *(self.session, self.round, self._launch, self._commit_hash, self._env_name),
-                    *(benchmark["name"], benchmark["version"]),
+                    self.session,
+                    self.round,
+                    self._launch,
+                    self._commit_hash,
+                    self._env_name,
+                    benchmark["name"],
+                    benchmark["version"],
                     (started_at or datetime.datetime.now(datetime.timezone.utc)).isoformat(timespec="seconds"),
                     round(duration or 0.0, 2),
                     {**facts, **self._circumstances()},

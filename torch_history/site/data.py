@@ -273,7 +273,9 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
             {
                 "key": pairs.key(series),
                 **{name: getattr(series, name) for name in ("question", "metric", "benchmark")},
-                **{"parameters": plain, "variant": "".join(plain[:1]), "size": " ".join(plain[1:])},
+                "parameters": plain,
+                "variant": "".join(plain[:1]),
+                "size": " ".join(plain[1:]),
                 "unit": series.unit,
                 "pattern": patterns.setdefault(tuple(where), len(patterns)),
                 "numbers": [number for _, _, number in known],
@@ -283,7 +285,9 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
         )
     return {
         "releases": [_about(axis.releases[axis.position(tag)], lane.facts[tag]) for tag in lane.releases],
-        **{"rounds": list(rounds), "reasons": list(reasons), "patterns": list(patterns)},
+        "rounds": list(rounds),
+        "reasons": list(reasons),
+        "patterns": list(patterns),
         "series": rows,
         "limits": claims.limits(lane.found, lane.releases),
     }

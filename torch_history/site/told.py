@@ -47,14 +47,20 @@ def told(lane: Lane, number: int) -> dict[str, Any]:
     line, instead = typical.bottom_line(overall, found.changes, lane.main), lane.rivals[found.new]
     of_pair = {name: getattr(found, name) for name in ("machine", "environment", "device", "old", "new")}
     return {
-        **{"schema": SCHEMA, **of_pair, "main": lane.main, "instead": lane.advice[found.new]},
+        "schema": SCHEMA,
+        **of_pair,
+        "main": lane.main,
+        "instead": lane.advice[found.new],
         "typical": overall and overall.as_data(),
         "questions": {name: each.as_data() for name, each in questions.items()},
         "tally": Counter(change.verdict.words for change in found.changes),
         **{name: lane.place[of] if isinstance(of, Series) else of for name, of in line.items()},
         "findings": [_finding(lane, one, instead, found.new) for one in found.findings],
-        **{"unchanged": answer.unchanged(found.changes), "again": answer.once(found), "sure": found.sure},
-        **{"environments": found.environments, "not_measured": answer.not_measured(found)},
+        "unchanged": answer.unchanged(found.changes),
+        "again": answer.once(found),
+        "sure": found.sure,
+        "environments": found.environments,
+        "not_measured": answer.not_measured(found),
         "changes": _columns(lane, found),
     }
 
@@ -63,11 +69,15 @@ def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[st
     series = [row.series for row in finding.rows]
     costs = finding.verdict.kind == "worse" and finding.verdict is not Verdict.BROKE
     return {
-        **{"title": finding.title, "words": finding.words},
+        "title": finding.title,
+        "words": finding.words,
         "because": finding.because.words if finding.because else "",
         "class": finding.code.kind.value if finding.code else "",
-        **{"verdict": finding.verdict.words, "kind": finding.verdict.kind, "evidence": _evidence(finding)},
-        **{"series": [lane.place[one] for one in series], "instead": sentence(series, instead, new) if costs else ""},
+        "verdict": finding.verdict.words,
+        "kind": finding.verdict.kind,
+        "evidence": _evidence(finding),
+        "series": [lane.place[one] for one in series],
+        "instead": sentence(series, instead, new) if costs else "",
     }
 
 

@@ -66,8 +66,12 @@ def as_json(found: Answer, failed: Sequence[Change] = ()) -> str:
     for change, entry in zip(found.comparison.changes, document["changes"], strict=True):
         entry["places"] = places.get(change.series, [])
     document["upgrade"] = {
-        **{"schema": SCHEMA, "file": found.file, "lane": found.lane},
-        **{"releases": found.tags, "measured": found.measured, "left_out": found.left_out},
+        "schema": SCHEMA,
+        "file": found.file,
+        "lane": found.lane,
+        "releases": found.tags,
+        "measured": found.measured,
+        "left_out": found.left_out,
         "finished": not found.unfinished,
         "open": found.is_open,
         "packages": [dict(zip(("name", "old", "new"), row, strict=True)) for row in found.packages or ()],
