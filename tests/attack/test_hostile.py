@@ -191,7 +191,6 @@ def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, 
                 try:
                     assert len(list(read_launches(results, "here"))) == number
                     command("compare", *RELEASES, "--machine", "here")
-                    command("facts", "2.0.1", "--machine", "here", "--lane", "release-py3.9")
                     assert "here" in {lane.name for lane in lanes(results, axis)}
                 finally:
                     path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
