@@ -113,9 +113,14 @@ def _kept(name: str, unit: str) -> Metric:
 
 
 def _count(
-    name: str, unit: str, explains: str = "", devices: tuple[str, ...] = EVERYWHERE, missing: str = MISSING
+    name: str,
+    unit: str,
+    explains: str = "",
+    devices: tuple[str, ...] = EVERYWHERE,
+    missing: str = MISSING,
+    everywhere: bool = False,
 ) -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing)
+    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
 
 
 def _recorded(name: str, unit: str, explains: str = "") -> Metric:

@@ -89,7 +89,7 @@ def said(elsewhere: tuple[Path, Path, dict[str, str]], *words: str) -> subproces
 
 
 def test_what_it_writes_lies_in_the_users_cache(elsewhere, tmp_path):
-    said(elsewhere, "facts", "2.14.1", "2.15.0")
+    said(elsewhere, "compare", "2.14.1", "2.15.0")
     assert list(elsewhere[1].iterdir()) == []
     suite = tmp_path / "cache" / "torch-history" / "suite"
     for name in (
