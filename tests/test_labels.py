@@ -36,22 +36,11 @@ def test_a_series_is_named_in_words_of_code_and_one_without_a_label_by_its_ident
     assert named(Series("", "mine.Own.track_time", ())) == "mine"
 
 
-def test_an_identifier_has_its_label_where_it_stands_first_and_other_words_are_left_alone() -> None:
-    told = explained()
-    size = "rows 99 % x 100"
-    assert told(f"v2.1.0: selection time, cpp_mask {size}: SLOWER.") == (
-        f"v2.1.0: selection time, cpp_mask {size} (`x.index({{mask}})` in C++; 99 % of 5,000 rows, 100 times): SLOWER."
-    )
-    assert told(f"selection time, mask {size}: SAME.") == f"selection time, mask {size} (`x[mask]`): SAME."
-    twice = "selection peak memory, mask and where_product: 2 times more in 2 cases."
-    assert told(twice) == twice.replace("product", "product (`x * mask`)")
-    assert told("selection mask vector 1 % x 1: BROKE: no kernel (time, operators).").startswith(
-        "selection mask vector 1 % x 1 (1 % of 80,000 numbers, once): BROKE"
-    )
-    said = "Against `take_reused`, `eager` takes 0.10 (vector 50 % x 1, 0.10 to 0.11) times as long."
-    assert told(said) == (
-        "Against `take_reused` (`torch.take(x, index)`, index made once), `eager` takes 0.10 (vector 50 % x 1, 50 % of "
-        "80,000 numbers, once; 0.10 to 0.11) times as long."
-    )
-    for other in ("a selection by mask, one of mine", "mine time, mask small: SLOWER", "selection time, masked: SAME"):
-        assert explained()(other) == other
+def test_a_sentence_ends_with_the_labels_of_what_it_names_first() -> None:
+    say = explained()
+    series = Series("", "selection.Selection.track_time", ("'cpp_mask'", "'rows 99 % x 100'"))
+    words = "cpp_mask: `x.index({mask})` in C++; rows 99 % x 100: 99 % of 5,000 rows, 100 times"
+    assert say(f"{series.words}: SLOWER.", series.names) == f"{series.words}: SLOWER. ({words}.)"
+    assert say("Once more.", series.names) == "Once more."
+    assert say("Another.", [("selection", "mask"), *series.names]) == "Another. (mask: `x[mask]`.)"
+    assert say("One of mine.", [("mine", "mask"), ("selection", "unknown")]) == "One of mine."

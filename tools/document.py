@@ -27,7 +27,7 @@ LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 
 BEGIN, END = "<!-- findings: by `make document` -->", "<!-- end of findings -->"
 BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `make document` -->", "<!-- end of output -->"
-SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 12
+SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 9
 """The releases whose comparison the README shows, and how many lines of it."""
 
 BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
@@ -51,7 +51,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
         for line in said.tell_most(steps.costliest(happened), happened, found, results, machine)
     ]
     return {
-        "README.md": _between("README.md", (BEGIN, END, claims.findings(rows)), *_shown(results, machine, lane)),
+        "README.md": _between("README.md", (BEGIN, END, claims.findings(rows, axis)), *_shown(results, machine, lane)),
         **{
             f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
             for question, text in claims.of_questions(rows).items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from torch_history.analysis import bases
 from torch_history.analysis.bases import BASES, Row
-from torch_history.analysis.claims import CLAIMS, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
+from torch_history.analysis.claims import CLAIMS, DECIDED, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, history
 from torch_history.analysis.steps import Step, of_history
@@ -94,13 +95,20 @@ Tell = Callable[[list[Step], History, str], Sequence[str]]
 """Steps, what they were found in, and its machine -> a sentence for each step."""
 
 
-def findings(rows: Sequence[Row]) -> str:
-    """A line for each of three claims: what was measured on a CPU and on a GPU."""
+def findings(rows: Sequence[Row], axis: Axis) -> str:
+    """A line for each of three claims: what was measured last on a CPU and on a GPU."""
     return "\n".join(
-        f"- *{row.words}.* CPU: {_escaped(row.cells['cpu'])} GPU: {_escaped(row.cells['cuda'])}"
+        f"- *{row.words}.* CPU: {_last(row.bands['cpu'], axis)} GPU: {_last(row.bands['cuda'], axis)}"
         for row in rows
         if row.question in IN_README
     )
+
+
+def _last(band: Mapping[str, str], axis: Axis) -> str:
+    """What `band` says last, and since when: `Does not hold from v2.1.0 to v2.15.0.`"""
+    decided = sorted((one for one in band.items() if one[1] in DECIDED), key=lambda one: axis.position(one[0]))
+    newest_first = itertools.takewhile(lambda one: one[1] == decided[-1][1], reversed(decided))
+    return in_turn([*newest_first][::-1])
 
 
 def document(overview: Sequence[str], of_lanes: Sequence[Lane], axis: Axis, tell: Tell) -> str:

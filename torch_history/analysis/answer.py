@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from contract.metrics import METRICS, SEQUENCE
 
 from .findings import MISSING, Finding, short
-from .labels import explained
+from .labels import Say, explained
 from .series import Series, Verdict
 from .verdicts import Change
 
@@ -227,7 +227,7 @@ def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
         lines += _labelled(card.name, card.verdict, bold)
         for word, finding in (("worst", card.worst), ("best", card.best)):
             if finding is not None:
-                lines += _wrapped(say(f"{word}: {finding.brief}."), " " * _INDENT)
+                lines += _wrapped(say(f"{word}: {finding.brief}.", finding.names), " " * _INDENT)
     for name, sentences in (
         ("Not again", once(comparison)),
         ("How sure", comparison.sure),
@@ -235,11 +235,11 @@ def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
         ("Environments", comparison.environments),
     ):
         if sentences:
-            lines += _labelled(name, say(" ".join(sentences)), bold)
+            lines += _labelled(name, " ".join(sentences), bold)
     return "\n".join([*lines, "", *_listed(comparison, bold, say)])
 
 
-def _listed(comparison: Comparison, bold: Callable[[str], str], say: Callable[[str], str]) -> list[str]:
+def _listed(comparison: Comparison, bold: Callable[[str], str], say: Say) -> list[str]:
     findings = comparison.findings
     if not findings:
         said = unchanged(comparison.changes)
@@ -248,7 +248,7 @@ def _listed(comparison: Comparison, bold: Callable[[str], str], say: Callable[[s
     head = "Findings" if len(shown) == len(findings) else f"{len(shown)} of {len(findings)} findings"
     lines = [bold(f"{head}, which are {sum(len(finding.rows) for finding in findings)} changed series:")]
     for number, finding in enumerate(shown, 1):
-        lines += _wrapped(say(finding.words), "    ", f"{number:>2}. ")
+        lines += _wrapped(say(finding.words, finding.names), "    ", f"{number:>2}. ")
     return [*lines, "", *_wrapped("--all lists every series, --json all findings with their rows.", "")]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from contract.metrics import METRICS, STEADY, TIMES
 
 from ..store.launches import Case, Launch
-from .labels import explained
+from .labels import coded
 from .levels import REPEATED, USUAL, Seen, Usual, by_themselves, on_one_thread
 from .series import Block, History
 from .steps import Kind, Step
@@ -313,7 +313,7 @@ def selection(numbers: Numbers) -> Answer:
     return _by_time(deciding, "A mask", "an index that is reused", others)
 
 
-def quicker(numbers: Numbers, than: str, rivals: Iterable[str], part: str = "") -> str:
+def quicker(numbers: Numbers, question: str, than: str, rivals: Iterable[str], part: str = "") -> str:
     """Which of `rivals` surely take less time than the variant `than`, in how many of the sizes that hold `part`; empty
     where none does."""
     sizes = [size for size in numbers.sizes("time", than) if part in size]
@@ -322,8 +322,9 @@ def quicker(numbers: Numbers, than: str, rivals: Iterable[str], part: str = "") 
         ratios = {size: numbers.interval("time", size, variant, than) for size in sizes}
         less = {size: of for size, of in ratios.items() if of and of.high is not None and of.high < 1 / BORDER}
         if less:
-            said.append(f"`{variant}` takes {_extremes(less)} times as long in {len(less)} of {len(sizes)} sizes")
-    return f"Against `{than}`, {'; '.join(said)}." if said else ""
+            often = f"in {len(less)} of {len(sizes)} sizes"
+            said.append(f"{coded(question, variant)} takes {_extremes(less)} times as long {often}")
+    return f"Against {coded(question, than)}, {'; '.join(said)}." if said else ""
 
 
 def start_up(numbers: Numbers) -> Answer:
@@ -397,8 +398,8 @@ def _nothing(numbers: Numbers) -> str:
 class Claim:
     """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do for each word of
     the newest answer on the same device, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
-    `rivals` is the variant that the advice praises, those that may be quicker than it on some release, and what the sizes of
-    that advice hold. `counted` tells what counts say beside a claim of time, which they do not decide."""
+    `rivals` is the question, the variant that the advice praises, those that may be quicker than it on some release, and
+    what the sizes of that advice hold. `counted` tells what counts say beside a claim of time, which they do not decide."""
 
     words: str
     decide: Callable[[Numbers], Answer]
@@ -407,7 +408,7 @@ class Claim:
     metric: str
     variants: tuple[str, ...]
     size: str = ""
-    rivals: tuple[str, tuple[str, ...], str] = ("", (), "")
+    rivals: tuple[str, str, tuple[str, ...], str] = ("", "", (), "")
     counted: Callable[[Numbers], str] = _nothing
 
     @property
@@ -428,7 +429,7 @@ class Claim:
         told = self.advice.get(answer.word)
         if told is None:
             return UNDECIDED[answer.word].format(sentence=answer.sentence)
-        told = explained()(f"{told} {answer.instead}") if answer.instead else told
+        told = f"{told} {answer.instead}" if answer.instead else told
         where = f" {setting.words[0].upper()}{setting.words[1:]} ({release})"
         return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 
@@ -501,7 +502,7 @@ CLAIMS: dict[str, Claim] = {
         "time",
         ("mask", "masked_select", "nonzero_each_time", "index_reused", "index_select_reused"),
         "vector 1 % x 100",
-        ("index_reused", ALSO_BY_INDEX, " x 100"),
+        ("selection", "index_reused", ALSO_BY_INDEX, " x 100"),
         selection_waits,
     ),
     "start_up": Claim(

@@ -26,7 +26,7 @@ from . import answer, verdicts
 from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
 from .findings import Finding, Row, group, of_changes
-from .labels import explained
+from .labels import Say, explained, unlabelled
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
@@ -438,21 +438,33 @@ def never_ran(comparison: Comparison) -> list[str]:
 
 
 def tell(
-    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
+    steps: Iterable[Step],
+    found: History,
+    results_dir: Path,
+    machine: str,
+    others: OtherPlaces | None = None,
+    say: Say = unlabelled,
 ) -> list[str]:
     """A sentence per step, excursion or drift of `found`, with its releases first and its cause last. With `others`
-    each step says whether they tell it, too."""
+    each step says whether they tell it, too. `say` puts words of code behind what a sentence names."""
     facts = functools.partial(read_environment, results_dir, machine)
-    return [each.sentence for each in _happened(steps, found, facts, evidence(results_dir, machine), others)]
+    happened = _happened(steps, found, facts, evidence(results_dir, machine), others)
+    return [say(each.sentence, each.change.series.names) for each in happened]
 
 
 def tell_findings(
-    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
+    steps: Iterable[Step],
+    found: History,
+    results_dir: Path,
+    machine: str,
+    others: OtherPlaces | None = None,
+    say: Say = unlabelled,
 ) -> list[str]:
     """`tell` with a sentence for all that belongs together: changes of one variant or one cause at one release, in the order
     of the first of each. What stands alone has the sentence of `tell`."""
     facts = functools.partial(read_environment, results_dir, machine)
-    return [each.sentence for each in told_findings(steps, found, facts, evidence(results_dir, machine), others)]
+    findings = told_findings(steps, found, facts, evidence(results_dir, machine), others)
+    return [say(each.sentence, each.finding.names) for each in findings]
 
 
 def tell_most(
@@ -772,11 +784,10 @@ def text(
     """The answer sheet and the findings, with `everything` a sentence per series and the summary last. `bold` sets off what
     a reader looks for."""
     if not everything:
-        return "\n".join([answer.text(comparison, bold), *map(explained(), _failure(failed))])
-    surest = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed)
-    lines = [of_case(changes, comparison) for changes in by_case(surest)]
-    lines += ["", *answer.once(comparison), *summary(comparison), *_failure(failed)]
-    return "\n".join(map(explained(), lines))
+        return "\n".join([answer.text(comparison, bold), *_failure(failed)])
+    surest, say = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed), explained()
+    lines = [say(of_case(changes, comparison), changes[0].series.names) for changes in by_case(surest)]
+    return "\n".join([*lines, "", *answer.once(comparison), *summary(comparison), *_failure(failed)])
 
 
 def _failure(failed: Sequence[Change]) -> list[str]:
@@ -840,7 +851,7 @@ def _by_kind(comparison: Comparison) -> Iterator[List]:
         findings = [finding for finding in comparison.findings if finding.verdict.kind == kind]
         rows = sum(len(finding.rows) for finding in findings)
         count = f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}, {rows} series"
-        yield f"**{heading}** ({count})\n", [f"- {escape(say(finding.words))}" for finding in findings]
+        yield f"**{heading}** ({count})\n", [f"- {escape(say(finding.words, finding.names))}" for finding in findings]
 
 
 def _by_verdict(comparison: Comparison) -> Iterator[List]:
@@ -852,7 +863,7 @@ def _by_verdict(comparison: Comparison) -> Iterator[List]:
         columns = "| series | verdict | new / old | from | to | why |\n|---|---|---:|---:|---:|---|"
         yield (
             f"**{escape(verdict.shown)}** ({len(changes)})\n\n{columns}",
-            [_row(comparison, change, say(change.series.words)) for change in changes],
+            [_row(comparison, change, say(change.series.words, change.series.names)) for change in changes],
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .causes import Basis, Because
 from .code import SAME_CODE, WhatChanged
-from .series import Series, Verdict
+from .series import Name, Series, Verdict
 from .verdicts import Change, bound, human, times
 
 LEAST_AMOUNT = 1e5
@@ -121,6 +121,15 @@ class Finding:
         if self.verdict in MISSING:
             return f"{question}, {series.words.partition(', ')[2] if self.cases == 1 else ' and '.join(variants)}"
         return series.words if len(self.rows) == 1 else f"{question} {metric}, {' and '.join(variants)}"
+
+    @property
+    def names(self) -> list[Name]:
+        """What its title names: one series, or variants. A cause's title names none."""
+        if self.because and self.because.title:
+            return []
+        alone = self.cases == 1 if self.verdict in MISSING else len(self.rows) == 1
+        question = self.best.series.question
+        return self.best.series.names if alone else [(question, _operator(row.variant)) for row in self.rows]
 
     @property
     def brief(self) -> str:

@@ -65,6 +65,10 @@ RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "neve
 """Order of kinds of verdicts where they are listed."""
 
 
+Name = tuple[str, str]
+"""A question, and the identifier of one of its variants or sizes."""
+
+
 @dataclass(frozen=True, order=True)
 class Series:
     """What is followed over releases: one benchmark with one set of parameters in one environment."""
@@ -92,6 +96,11 @@ class Series:
         question, metric = self.question, self.metric.replace("_", " ")
         parameters = " ".join(parameter.strip("'") for parameter in self.parameters)
         return f"{question.replace('_', ' ')} {metric}, {parameters}".rstrip()
+
+    @property
+    def names(self) -> list[Name]:
+        """Its question with each of its parameters."""
+        return [(self.question, parameter.strip("'")) for parameter in self.parameters]
 
     @property
     def unit(self) -> str:

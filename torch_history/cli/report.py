@@ -265,8 +265,8 @@ def _tell_changes(
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
     others = other_places(suite.results, machine, environment, stored)
-    lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, suite.results, machine, others)
-    for line in map(explained(), lines):
+    tell = said.tell if everything or largest else said.tell_findings
+    for line in tell(shown, stored, suite.results, machine, others, explained()):
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)

@@ -481,6 +481,7 @@ class Session:
         for number, tag in enumerate(tags, start=1):
             with shown_installing(console, f"Preparing {tag} ({number} of {len(tags)})"):
                 self._select(tag)
+                os.sync()  # what the system still wrote would disturb the first launches
 
     def _select(self, tag: str) -> None:
         try:

@@ -15,7 +15,7 @@ from .typical import rounded
 def quickest(question: str, lanes: Iterable[Lane]) -> str:
     """What is quicker than the variant that the advice praises, in a sentence, on the first of `lanes` where one is; empty
     where there is none. Findings say the same."""
-    praised, _, part = CLAIMS[question].rivals
+    _, praised, _, part = CLAIMS[question].rivals
     for lane in lanes if praised else ():
         tag = lane.releases[-1]
         timed = (one for one in lane.rivals[tag] if (one.question, one.metric) == (question, "time"))
