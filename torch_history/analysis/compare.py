@@ -425,9 +425,8 @@ def of_case(changes: Sequence[Change], comparison: Comparison) -> str:
         return said
     metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
     question = first.series.question.replace("_", " ")
-    parameters = first.series.words.partition(", ")[2]
     reason = " ".join(first.reason.split()).rstrip(".")
-    return f"{question} {parameters}: {first.verdict.shown}: {reason} ({metrics})."
+    return f"{question} {first.series.case}: {first.verdict.shown}: {reason} ({metrics})."
 
 
 def never_ran(comparison: Comparison) -> list[str]:

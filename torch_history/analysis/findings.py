@@ -119,7 +119,7 @@ class Finding:
         question, metric = (name.replace("_", " ") for name in (series.question, " and ".join(metrics)))
         variants = list(dict.fromkeys(_operator(row.variant) for row in self.rows))
         if self.verdict in MISSING:
-            return f"{question}, {series.words.partition(', ')[2] if self.cases == 1 else ' and '.join(variants)}"
+            return f"{question}, {series.case if self.cases == 1 else ' and '.join(variants)}"
         return series.words if len(self.rows) == 1 else f"{question} {metric}, {' and '.join(variants)}"
 
     @property

@@ -94,8 +94,12 @@ class Series:
     def words(self) -> str:
         """As a person says it: `intersection peak memory, eager small`."""
         question, metric = self.question, self.metric.replace("_", " ")
-        parameters = " ".join(parameter.strip("'") for parameter in self.parameters)
-        return f"{question.replace('_', ' ')} {metric}, {parameters}".rstrip()
+        return f"{question.replace('_', ' ')} {metric}, {self.case}".rstrip()
+
+    @property
+    def case(self) -> str:
+        """Its variant and size: `eager small`."""
+        return " ".join(parameter.strip("'") for parameter in self.parameters).rstrip()
 
     @property
     def names(self) -> list[Name]:
