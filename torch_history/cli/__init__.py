@@ -11,7 +11,7 @@ import click
 
 from ..system.errors import UserError
 from ..system.signals import say_stopped, stop_on_signals
-from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
+from . import certify, explain, fit, fleet, kit, maintain, report, requirements, run, upgrade
 from .options import WithFormer
 from .output import refuse
 
@@ -90,7 +90,7 @@ def look_for_garbage_seldom() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-ROOMS = (run, upgrade, fleet, explain, fit, certify, kit, report, maintain)
+ROOMS = (run, upgrade, fleet, explain, fit, requirements, certify, kit, report, maintain)
 COMMANDS = tuple(command for room in ROOMS for command in room.COMMANDS)
 for command in COMMANDS:
     main.add_command(command)

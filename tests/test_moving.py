@@ -1,0 +1,191 @@
+"""Which torch do files of requirements ask for, and what does a move from there bring? Forms and facts."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from packaging.version import Version
+
+from torch_history.cli import main
+from torch_history.releases import moving
+from torch_history.releases.requirement_files import Unreadable, read
+
+from .processes import ROOT
+
+FORMS = {
+    "pinned.txt": ("torch==2.3.1\nnumpy\n", ["2.3.1"]),
+    "hashes.txt": ("torch==2.3.1+cu121 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n", ["2.3.1"]),
+    "range.in": (
+        "torch>=2.1,<2.3  # as the model wants\nnumpy<2; python_version < '3.0'\n",
+        ["2.1.0", "2.1.1", "2.1.2", "2.2.0"],
+    ),
+    "address.txt": (
+        "-i https://example.org/simple\ntorch @ https://example.org/whl/torch-2.4.1%2Bcu121-cp311-cp311-linux_x86_64.whl\n",
+        ["2.4.1"],
+    ),
+    "windows.txt": ("torch==1.9.0; sys_platform == 'win32'\ntorch==2.0.1; sys_platform == 'linux'\n", ["2.0.1"]),
+    "pyproject.toml": (
+        '[project]\nname = "a"\nrequires-python = ">=3.9"\ndependencies = ["torch~=2.2.0"]\n',
+        ["2.2.0", "2.2.1"],
+    ),
+    "groups.toml": ('[project]\nname = "a"\n[project.optional-dependencies]\ngpu = ["torch[opt]==2.5.1"]\n', ["2.5.1"]),
+    "poetry.toml": (
+        '[tool.poetry.dependencies]\npython = "^3.10"\ntorch = {version = "~2.6", source = "x"}\n',
+        ["2.6.0"],
+    ),
+    "uv.lock": ('version = 1\nrequires-python = ">=3.11"\n[[package]]\nname = "torch"\nversion = "2.7.1"\n', ["2.7.1"]),
+    "pylock.toml": ('lock-version = "1.0"\n[[packages]]\nname = "torch"\nversion = "2.8.0"\n', ["2.8.0"]),
+    "Pipfile.lock": (json.dumps({"default": {"torch": {"version": "==1.13.1"}}, "develop": {}}), ["1.13.1"]),
+    "environment.yml": (
+        "name: a\nchannels: [pytorch]\ndependencies:\n- python=3.10\n- pytorch::pytorch=2.1.2=py3.10_cuda12.1_0\n- pip\n",
+        ["2.1.2"],
+    ),
+    "with_pip.yaml": ("dependencies:\n- python\n- pip:\n  - torch==2.9.0\n", ["2.9.0"]),
+    "vision.txt": ("torchvision==0.20.1\n", []),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_of_requirements_asks_for_the_torch_that_it_names(tmp_path, name):
+    text, versions = FORMS[name]
+    (tmp_path / name).write_text(text)
+    wanted = read(tmp_path / name).packages.get("torch")
+    known = [each["version"] for each in _releases()]
+    assert [each for each in known if wanted is not None and wanted.contains(each)][: len(versions)] == versions
+    assert (wanted is None) == (not versions)
+
+
+def _releases():
+    return tomllib.loads((ROOT / "releases.toml").read_text())["release"]
+
+
+def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
+    (tmp_path / "base.txt").write_text("torch==2.3.1\n-r more.txt\n")
+    (tmp_path / "more.txt").write_text("-r base.txt\n")
+    (tmp_path / "all.txt").write_text("-r base.txt\n")
+    assert str(read(tmp_path / "all.txt").packages["torch"]) == "==2.3.1"
+    (tmp_path / "more.txt").unlink()
+    with pytest.raises(Unreadable, match="cannot be read: No such file"):
+        read(tmp_path / "all.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.toml", "torch = ["),
+        ("a.yml", "- a: ["),
+        ("uv.lock", "[[package]]\nname = 1\nversion = 2\n"),
+        ("a.txt", "torch=2.3"),
+        ("Pipfile.lock", "[]"),
+        ("b.yml", "dependencies: 3"),
+    ],
+)
+def test_what_is_no_file_of_requirements_is_refused_in_a_sentence(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(Unreadable, match=f"{name} cannot be read as its name says"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "capability"),
+    [
+        ("RTX 2080", "7.5"), ("NVIDIA GeForce RTX 4090", "8.9"), ("Tesla V100-SXM2-16GB", "7.0"), ("GTX 1080 Ti", "6.1"),
+        ("NVIDIA H100 80GB HBM3", "9.0"), ("Tesla T4", "7.5"), ("A100", "8.0"), ("L40S", "8.9"), ("A10", "8.6"),
+        ("sm_86", "8.6"), ("12.0", "12.0"),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_known_by_its_name(gpu, capability):
+    assert moving.capability_of(gpu) == capability
+
+
+def test_code_runs_within_a_major_version_and_ptx_on_what_is_newer():
+    assert moving.runs_on(("sm_75", "sm_80"), "8.6")
+    assert not moving.runs_on(("sm_75", "sm_86"), "8.0")
+    assert not moving.runs_on(("sm_75",), "9.0")
+    assert moving.runs_on(("sm_75", "compute_80"), "9.0")
+
+
+def test_companions_are_those_of_the_wheels_and_in_order():
+    known = moving.companions()
+    assert known["torchvision"]["0.20.1"] == "2.5.1"
+    assert known["torchvision"]["0.15.2"] == "2.0.1"
+    assert known["torchaudio"]["2.3.1"] == "2.3.1"
+    for of in known.values():
+        assert list(of) == sorted(of, key=Version)
+
+
+def test_turning_points_are_on_the_axis_and_have_a_source():
+    tags = {each["version"] for each in _releases()}
+    for point in tomllib.loads((ROOT / "contract" / "turning_points.toml").read_text())["point"]:
+        assert point["release"] in tags
+        assert point["source"].startswith("https://")
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, ["requirements", *map(str, arguments)])
+
+
+def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
+    file = tmp_path / "requirements.txt"
+    file.write_text("torch==2.3.1\ntorchvision==0.18.1\n")
+    answer = command(file, "--to", "2.13.0", "--gpu", "GTX 1080", "--json")
+    assert answer.exit_code == 3, answer.output
+    told = json.loads(answer.output[answer.output.index("{") :])
+    assert (told["from"], told["to"]) == ("2.3.1", "2.13.0")
+    assert "GPU" in told["stops"]
+    assert "sm_60" in told["rows"]["GPU"]
+    assert [point["release"] for point in told["on_the_way"]] == ["2.6.0", "2.6.0", "2.9.0"]
+    assert told["measured"]["cards"]["Time"]
+    assert "3.8" in told["rows"]["Python"]
+    fine = command(file, "--to", "2.5.1", "--gpu", "RTX 2080")
+    assert fine.exit_code == 0, fine.output
+    assert "0.20.1 is built for torch 2.5.1. The file asks for ==0.18.1: change it, too." in " ".join(
+        fine.output.split()
+    )
+    (tmp_path / "newer.txt").write_text("torch==2.5.1\ntorchvision==0.20.1\n")
+    shown = command(file, "--to", tmp_path / "newer.txt", "--markdown").output
+    assert "torch 2.3.1 → 2.5.1" in shown
+    assert "change it, too" not in shown
+    assert len(shown.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("numpy\n", "asks for no torch"),
+        ("torch==1.7.1\n", "no release here is"),
+        ("torch==2.15.0\n", "is no move from there"),
+    ],
+)
+def test_a_file_that_allows_no_move_is_refused_in_a_sentence(tmp_path, text, why):
+    (tmp_path / "requirements.txt").write_text(text)
+    answer = command(tmp_path / "requirements.txt", "--to", "2.15.0")
+    assert answer.exit_code == 1
+    assert why in " ".join(answer.output.split())
+
+
+def test_a_pull_request_that_moves_torch_is_answered(tmp_path):
+    """The action's script, on a repository with one commit and a change of it."""
+    git = ["git", "-c", "user.email=a@example.org", "-c", "user.name=a"]
+    (tmp_path / "requirements.txt").write_text("torch==2.3.1\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "before"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    script = str(ROOT / ".github" / "actions" / "moves-torch" / "comment")
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "GPU": "V100"}
+
+    def comment() -> str:
+        return subprocess.run(
+            [script, "HEAD"], cwd=tmp_path, env=here, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert comment() == ""
+    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
+    lines = comment().splitlines()
+    assert lines[0] == "### torch 2.3.1 → 2.13.0"
+    assert lines[2] == "As the file stands the move cannot work: see GPU."
+    assert len(lines) <= 40

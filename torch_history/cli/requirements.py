@@ -1,0 +1,138 @@
+"""The command `requirements`: what moving a project to a newer torch brings, told from its requirements file alone."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..system.errors import UserError
+from . import suite as suites
+from .options import LANE_HELP, lane
+from .output import bold, harmless, show
+from .suite import DEFAULT_LANE
+
+if TYPE_CHECKING:
+    from ..releases.axis import Release
+
+SCHEMA = 1
+"""Of what --json prints."""
+
+WIDTH, INDENT = 80, 14
+"""Columns of a line, and where its words begin."""
+
+MOST_FINDINGS = 5
+
+
+@click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 the move cannot work as the file stands.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--to", "last", default="", help="Release to move to, or a newer FILE [default: the newest].")
+@click.option("--gpu", default="", help="Your GPU, such as 'RTX 2080', or its compute capability, such as 7.5.")
+@click.option("--lane", "environment", callback=lane, default=DEFAULT_LANE, show_default=True, help=LANE_HELP)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for a pull request.")
+def requirements(file: Path, last: str, gpu: str, environment: str, as_json: bool, as_markdown: bool) -> None:
+    """Say what moving the torch of FILE to a newer release brings.
+
+    FILE is a requirements.txt, pyproject.toml, uv.lock, poetry.lock, pylock.toml, Pipfile.lock or environment.yml.
+    Nothing is installed or measured, and no network is asked.
+    """
+    from ..releases import moving
+    from ..releases.requirement_files import read
+    from ..releases.wheels import FILE, load
+
+    if as_json and as_markdown:
+        raise click.UsageError("--json and --markdown exclude each other. Choose one.")
+    gc.disable()  # what a short command makes goes with its process
+    wanted, newer = read(file.resolve()), read(Path(last).resolve()) if Path(last).is_file() else None
+    suite = suites.load()
+    new = moving.allowed(newer, suite.axis, last)[-1] if newer else suite.axis.find(last or "HEAD")
+    capability = moving.capability_of(gpu) if gpu else ""
+    old, asks = moving.between(wanted, suite.axis, new, file.name)
+    rows = moving.rows(old, new, load(suite.list.with_name(FILE)), newer or wanted, capability)
+    answer = {
+        "schema": SCHEMA,
+        "from": old.version,
+        "to": new.version,
+        "asks": asks,
+        "stops": [row.name for row in rows if row.stops],
+        "rows": {row.name: row.words for row in rows},
+        "on_the_way": moving.points(old, new, suite.axis),
+        "measured": _measured(suite, environment, old, new),
+    }
+    if as_json:
+        click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
+    else:
+        show(harmless(_markdown(answer)) if as_markdown else _text(answer))
+    if answer["stops"]:
+        sys.exit(3)
+
+
+def _measured(suite: suites.Suite, environment: str, old: Release, new: Release) -> dict[str, Any]:
+    """What the suite measured of both releases: where, what became of its series, and the first findings; or why nothing."""
+    from ..analysis import answer as sheets
+    from ..analysis import compare
+    from .output import machine_of
+
+    try:
+        machine = machine_of(suite.results, None, (old.tag, new.tag), environment)
+        found = compare.find(suite.results, machine, environment, old.tag, new.tag)
+    except UserError as error:
+        return {"why": str(error)}
+    findings = [finding.words for finding in sheets.picked(found.findings, MOST_FINDINGS)]
+    cards = {card.name: card.verdict for card in sheets.cards(found.changes, found.findings)}
+    return {"where": f"{machine}, {environment}", "cards": cards, "findings": findings}
+
+
+def _sections(answer: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """What is told, in order: a heading and its sentences."""
+    measured = answer["measured"]
+    said = [(name, [words]) for name, words in answer["rows"].items()]
+    on_the_way = [f"{point['release']}: {point['words']} {point['source']}" for point in answer["on_the_way"]]
+    said += [("On the way", on_the_way)] if on_the_way else []
+    if why := measured.get("why"):
+        return [*said, ("Measured", [f"Nothing: {why}"])]
+    said.append(("Measured", [f"On {measured['where']}:"]))
+    said += [(f"  {name}", [verdict]) for name, verdict in measured["cards"].items()]
+    return [*said, ("Findings", measured["findings"] or ["No change was detected."])]
+
+
+def _ends(answer: dict[str, Any]) -> str:
+    if answer["stops"]:
+        return f"As the file stands the move cannot work: see {', '.join(answer['stops'])}."
+    own = f"torch-history upgrade mine.py --from {answer['from']} --to {answer['to']}"
+    return f"Nothing here keeps you from moving. Then try your own code: `{own}`."
+
+
+def _text(answer: dict[str, Any]) -> str:
+    lines = [bold(f"PyTorch {answer['from']} -> {answer['to']}"), *textwrap.wrap(harmless(answer["asks"]), WIDTH), ""]
+    for name, sentences in _sections(answer):
+        for i, sentence in enumerate(sentences):
+            first = f"{'' if i else name:<{INDENT}}"
+            wrapped = textwrap.wrap(
+                harmless(sentence),
+                WIDTH,
+                initial_indent=first,
+                subsequent_indent=" " * INDENT,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            lines += wrapped
+    return "\n".join([*lines, "", *textwrap.wrap(_ends(answer), WIDTH)])
+
+
+def _markdown(answer: dict[str, Any]) -> str:
+    from ..analysis.markdown import escape
+
+    lines = [f"### torch {answer['from']} → {answer['to']}", "", escape(_ends(answer)), "", escape(answer["asks"]), ""]
+    for name, sentences in _sections(answer):
+        lines += [f"- **{escape(name.strip())}** {escape(sentence)}" for sentence in sentences]
+    return "\n".join(lines)
+
+
+COMMANDS = (requirements,)

@@ -1,0 +1,195 @@
+"""What does a move from one release to another bring besides time? Told from committed files alone, in rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from ..system.errors import UserError
+from .axis import Axis, Release
+from .requirement_files import Wanted
+from .wheels import Wheel, size
+
+CONTRACT = Path(__file__).resolve().parents[2] / "contract"
+COMPANIONS = "companions.json"
+"""Package -> its version -> the torch that it is built for, ANY where it asks for no particular one, empty where that is not
+known. `python -m tools.companions` writes it."""
+
+ANY = "any"
+
+SHOWN = ("triton", "nvidia-cudnn", "nvidia-cublas", "nvidia-nccl")
+"""Packages that torch brings and that a move is asked about."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that a move changes: its `name`, `words` in whole sentences, and whether it `stops` the move."""
+
+    name: str
+    words: str
+    stops: bool = False
+
+
+def allowed(wanted: Wanted, axis: Axis, where: str) -> list[Release]:
+    """The releases that a file allows, oldest first. A file that names no torch is read by its torchvision or torchaudio.
+    Raises UserError where it allows none on the axis, or names none of them."""
+    specifier = wanted.packages.get("torch")
+    for companion, built in companions().items():
+        if specifier is None and companion in wanted.packages:
+            fits = {
+                of
+                for version, of in built.items()
+                if of not in ("", ANY) and wanted.packages[companion].contains(version)
+            }
+            specifier = SpecifierSet(f"=={max(fits, key=Version)}" if fits else "")
+    if specifier is None:
+        raise UserError(f"{where} asks for no torch, torchvision or torchaudio. Name a file that does.")
+    found = [each for each in axis.releases if specifier.contains(each.version)]
+    if not found:
+        ends = f"{axis.releases[0].version} to {axis.newest.version}"
+        raise UserError(f"{where} asks for torch {specifier}, which no release here is: {ends}.")
+    return found
+
+
+def between(wanted: Wanted, axis: Axis, last: Release, where: str) -> tuple[Release, str]:
+    """The oldest release that a file allows, and a sentence on what it asks for. Raises UserError as `allowed`, and where
+    that release is not before `last`."""
+    found = allowed(wanted, axis, where)
+    old = found[0]
+    if axis.position(old.tag) >= axis.position(last.tag):
+        raise UserError(f"{where} asks for torch {old.version} or newer, and {last.version} is no move from there.")
+    named = next(name for name in ("torch", *companions()) if name in wanted.packages)
+    asks = f"{where} asks for {named} {wanted.packages[named]}".rstrip()
+    if len(found) > 1:
+        return (
+            old,
+            f"{asks}, so {old.version} to {found[-1].version} may be installed. This is told from {old.version}.",
+        )
+    return old, f"{asks}." if named == "torch" else f"{asks}, which is built for torch {old.version}."
+
+
+def rows(old: Release, new: Release, wheels: Mapping[str, Wheel], wanted: Wanted, capability: str) -> list[Row]:
+    """What the move brings, in the order in which a person asks."""
+    found = [_python(old, new, wanted)]
+    before, after = wheels.get(old.tag), wheels.get(new.tag)
+    if before and after:
+        found += [_gpu(before, after, new, capability), *_wheel(before, after)]
+    found += _companions(new, wanted)
+    return [row for row in found if row.words]
+
+
+def points(old: Release, new: Release, axis: Axis) -> list[dict[str, str]]:
+    """What changed on the way that no number tells: `release`, `words` and `source`."""
+    known = tomllib.loads((CONTRACT / "turning_points.toml").read_text(encoding="utf-8"))["point"]
+    on_the_way = range(axis.position(old.tag) + 1, axis.position(new.tag) + 1)
+    return [point for point in known if axis.position(f"v{point['release']}") in on_the_way]
+
+
+def _python(old: Release, new: Release, wanted: Wanted) -> Row:
+    gone = [each for each in old.pythons if each not in new.pythons]
+    words = f"Wheels for {new.pythons[0]} to {new.pythons[-1]}; {old.version} has them for {old.pythons[0]} to "
+    words += f"{old.pythons[-1]}."
+    fits = [each for each in new.pythons if wanted.python.contains(f"{each}.99")]
+    if not fits:
+        return Row("Python", f"{words} The file asks for Python {wanted.python}, which has no wheel.", stops=True)
+    return Row("Python", f"{words} No longer: {', '.join(gone)}." if gone else words)
+
+
+def capability_of(gpu: str) -> str:
+    """`7.5` of `RTX 2080`, `sm_75` or `7.5`. Raises UserError for a GPU that nobody knows here."""
+    asked = gpu.strip().lower().removeprefix("nvidia ").replace("geforce ", "").removeprefix("tesla ")
+    if match := re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", asked):
+        return f"{match[1]}.{match[2]}"
+    for pattern, capability in _gpus()["patterns"]:
+        if re.search(rf"\b(?:{pattern})", asked):
+            return str(capability)
+    raise UserError(f"'{gpu}' is no GPU known here. Write its compute capability, such as --gpu 7.5.")
+
+
+def _gpus() -> dict[str, Any]:
+    return tomllib.loads((CONTRACT / "gpus.toml").read_text(encoding="utf-8"))
+
+
+def runs_on(architectures: tuple[str, ...], capability: str) -> bool:
+    """Whether a wheel has code for a GPU: a binary for its major version and no newer minor one, or PTX that is no newer.
+    Source: NVIDIA's CUDA C++ Programming Guide, binary and PTX compatibility."""
+    major, minor = map(int, capability.split("."))
+    for each in architectures:
+        kind, number = re.sub(r"[af]$", "", each).split("_")
+        of = divmod(int(number), 10)
+        if (of[0] == major and of[1] <= minor) if kind == "sm" else of <= (major, minor):
+            return True
+    return False
+
+
+def _gpu(before: Wheel, after: Wheel, new: Release, capability: str) -> Row:
+    gone = [each for each in before.architectures if each not in after.architectures]
+    words = f"Code for {', '.join(after.architectures)}." + (f" No longer for {', '.join(gone)}." if gone else "")
+    if not capability:
+        return Row("GPU", words)
+    runs = runs_on(after.architectures, capability)
+    answer = "has" if runs else "has NO"
+    return Row("GPU", f"{new.version} {answer} code for your GPU ({capability}). {words}", stops=not runs)
+
+
+def _wheel(before: Wheel, after: Wheel) -> list[Row]:
+    """CUDA with its driver, glibc, sizes and the packages that come with it, where they differ."""
+    found = []
+    if before.cuda != after.cuda:
+        driver = _gpus()["drivers"].get(after.cuda.partition(".")[0], "")
+        found.append(Row("CUDA", f"{before.cuda} -> {after.cuda}, which needs NVIDIA's driver {driver} or newer."))
+    if before.glibc != after.glibc:
+        found.append(Row("glibc", f"{before.glibc or 'not known'} -> {after.glibc} at least."))
+    sizes = [f"{size(getattr(before, of))} -> {size(getattr(after, of))} {of}" for of in ("download", "installed")]
+    found.append(Row("Size", f"{', '.join(sizes)}, with all packages."))
+    moved = {name: (before.versions.get(name), after.versions.get(name)) for name in SHOWN}
+    said = [
+        f"{name.removeprefix('nvidia-')} {old or 'none'} -> {new or 'none'}"
+        for name, (old, new) in moved.items()
+        if old != new
+    ]
+    return [*found, Row("Libraries", f"{', '.join(said)}." if said else "")]
+
+
+def companions() -> dict[str, dict[str, str]]:
+    path = CONTRACT / COMPANIONS
+    known: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
+    return known
+
+
+def _companions(new: Release, wanted: Wanted) -> list[Row]:
+    """Which versions of the packages that a file names beside torch fit the new release."""
+    found = []
+    for name, built in companions().items():
+        if name not in wanted.packages:
+            continue
+        fits = [version for version, of in built.items() if of in (new.version, ANY)]
+        built_for = [version for version, of in built.items() if of == new.version]
+        if built_for:
+            words = f"{' or '.join(built_for)} is built for torch {new.version}."
+        elif fits:
+            words = f"None is built for torch {new.version} alone; {fits[-1]} asks for no particular torch."
+        else:
+            words = f"None is built for torch {new.version}, as far as this copy knows."
+        kept = any(wanted.packages[name].contains(version) for version in fits)
+        told = "" if kept else f" The file asks for {wanted.packages[name]}: change it, too."
+        found.append(Row(name, words + told, stops=not fits))
+    numpy = next((SpecifierSet(pin.removeprefix("numpy")) for pin in new.pins if pin.startswith("numpy<")), None)
+    if numpy is None and "numpy" in wanted.packages:
+        found.append(
+            Row(
+                "numpy",
+                "1 and 2 both work with it."
+                if wanted.packages["numpy"].contains("2.0")
+                else f"The file keeps {wanted.packages['numpy']}, which works with it; NumPy 2 does, too.",
+            )
+        )
+    return found
