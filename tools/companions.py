@@ -30,17 +30,18 @@ def torch_of(package: str, version: str) -> str:
     for python in PYTHONS:
         command = ["pip", "compile", "-", "--quiet", "--no-header", "--no-annotate", "--python-version", python]
         if newest := _compiled(command, f"{package}=={version}"):
-            return ANY if _compiled(command, f"{package}=={version}\ntorch!={newest}") else newest
+            is_free = newest == ANY or _compiled(command, f"{package}=={version}\ntorch!={newest}")
+            return ANY if is_free else newest
     return ""
 
 
 def _compiled(command: list[str], lines: str) -> str:
-    """The torch that uv chooses for some requirements; empty where it finds no way."""
+    """The torch that uv chooses for some requirements, ANY where it installs none; empty where it finds no way."""
     try:
         found = re.search(r"^torch==([\d.]+)", run_uv(command, lines), re.MULTILINE)
     except CalledProcessError:
         return ""
-    return found[1] if found else ""
+    return found[1] if found else ANY
 
 
 def main() -> None:
