@@ -20,7 +20,7 @@ from torch_history.store.launches import machines_in, read_on_axis
 from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
-from .pages import claims, coverage, recorded
+from .pages import claims, coverage, moves, recorded
 
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
@@ -69,6 +69,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             axis,
             lambda steps, of, machine: said.tell(steps, of, results, machine),
         ),
+        "contract/moves.json": moves.document(results, machine, lane, found, axis),
         "docs/generated/coverage.md": coverage.document(launches, axis),
         "docs/generated/calibration.md": calibration.document(results, evidence),
     }

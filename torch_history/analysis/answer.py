@@ -215,6 +215,13 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def in_short(comparison: Comparison, most: int = MOST_FINDINGS // 2) -> dict[str, Any]:
+    """Where it was measured, what became of the series, and the first findings in sentences."""
+    found = {card.name: card.verdict for card in cards(comparison.changes, comparison.findings)}
+    findings = [finding.words for finding in picked(comparison.findings, most)]
+    return {"where": f"{comparison.machine}, {comparison.environment}", "cards": found, "findings": findings}
+
+
 def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
     """The sheet and at most MOST_FINDINGS findings in lines of WIDTH; `bold` sets off what a reader looks for."""
     findings, say = comparison.findings, explained()
