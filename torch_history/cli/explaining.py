@@ -19,7 +19,7 @@ from contract.request import ADDED, Request
 
 from ..analysis.causes import in_detail
 from ..analysis.code import pair_of
-from ..analysis.compare import choose_machine
+from ..analysis.compare import choose_machine, releases_of
 from ..analysis.series import Series
 from ..analysis.verdicts import difference, human
 from ..explaining import finding
@@ -208,11 +208,11 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
     """The series that are explained: those named, else those that changed most."""
     suite, own, environment = context.suite, context.own, context.environment
     old, new = (side.tag for side in sides)
-    if not own and not asked.series:
-        machine = choose_machine(suite.results, None, context.machine["machine"], [old, new], environment)
-        found = finding.changed(suite.results, machine, environment, old, new, asked.most)
+    if not asked.series and not (own and not {old, new} <= releases_of(context.results, context.machine["machine"])):
+        machine = choose_machine(context.results, None, context.machine["machine"], [old, new], environment)
+        found = finding.changed(context.results, machine, environment, old, new, asked.most)
         if not found:
-            raise UserError(f"No time that can be explained changed from {old} to {new} on {machine}.")
+            raise UserError(f"Nothing that can be explained changed from {old} to {new} on {machine}.")
         return found
     if own:
         every = finding.own_series(own.question, finding.cases(sides[1], suite.root, context.workload), environment)

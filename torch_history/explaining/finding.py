@@ -51,11 +51,12 @@ class Cases:
 
 
 def changed(results: Path, machine: str, environment: str, old: str, new: str, most: int) -> list[Series]:
-    """The series that can be explained in minutes and changed by what is stored, the largest change first, at most so many.
-    Raises CannotCompare."""
+    """The series that can be explained in minutes and changed most by what is stored, at most so many: what is counted first
+    as it is exact, and of each kind the largest change first. Raises CannotCompare."""
     found = find(results, machine, environment, old, new, metrics=())
     ratios = [each for each in found.changed if each.series.metric in (*TIMES, *COUNTED) and each.ratio]
-    return [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.ratio or 1)))][:most]
+    largest = [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.ratio or 1)))][:most]
+    return sorted(largest, key=lambda series: series.metric not in COUNTED)
 
 
 def suites_series(side: Side, root: Path, environment: str) -> list[Series]:
