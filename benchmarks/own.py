@@ -6,6 +6,7 @@ the variable this module holds no benchmark.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import inspect
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 
 from contract.metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, metrics_of
-from contract.own_file import CLASSES, LONGEST_NAME, MEASURABLE, nearest
+from contract.own_file import CLASSES, LONGEST_NAME, MEASURABLE, SCRIPT, TESTS, form_of, nearest
 from contract.request import ADDED, Request
 from contract.words import of_error
 from measure import device
@@ -43,6 +44,10 @@ TOLERANCE = 1e-4
 in another order differ by less. The file's own TOLERANCE replaces it."""
 
 
+TABLES = ("functions", "iterators", "variants", "commands", "sizes")
+"""What a file has by name."""
+
+
 class WorkloadUnreadable(Exception):
     """The file cannot be used; the text is a sentence that says why."""
 
@@ -59,12 +64,20 @@ def load(path: Path, text: Path) -> ModuleType:
     sys.modules[name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file, and the file itself for processes that are spawned
+    of_file: Any = module
     try:
+        form, tests = form_of(ast.parse(text.read_bytes()))
+        if form == SCRIPT:
+            of_file.commands = {SCRIPT: ["python", str(path)]}
+            return complete(module)
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise WorkloadUnreadable(f"line {error.lineno} of {path.name} is no Python: {error.msg}") from None
     except Exception as error:
         raise WorkloadUnreadable(f"{path.name} cannot be imported: {of_error(error)}") from None
+    if form == TESTS:
+        of_file.inputs, of_file.check = tuple, None
+        of_file.functions = {name: getattr(module, name) for name in tests}
     return complete(module)
 
 
@@ -74,6 +87,9 @@ def complete(module: ModuleType) -> ModuleType:
     of_file: Any = module
     name = Path(str(module.__file__)).name
     of_file.IS_OWN = True
+    for table in TABLES:
+        if not isinstance(getattr(of_file, table, {}), dict):
+            raise WorkloadUnreadable(f"{name} has `{table}` that is no dictionary: write {table} = {{name: ...}}")
     of_file.commands = _commands(of_file, name)
     _refuse_names(of_file, name)
     functions = {
@@ -106,9 +122,8 @@ def complete(module: ModuleType) -> ModuleType:
 
 def _refuse_names(module: Any, name: str) -> None:
     """Raises WorkloadUnreadable where a case would have no name, or a name twice: a case is asked for by its name."""
-    tables = ("functions", "iterators", "variants", "commands", "sizes")
     known: dict[str, str] = {}
-    for table in tables:
+    for table in TABLES:
         for each in getattr(module, table, {}):
             if not isinstance(each, str) or not each.isprintable() or len(each) > LONGEST_NAME:
                 raise WorkloadUnreadable(

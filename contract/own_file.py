@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Iterable
 
@@ -11,6 +12,12 @@ KEYS = (
     *("inputs", "functions", "variants", "iterators", "command", "commands", "setup", "before", "expected", "check"),
     *("sizes", "METRICS", "TOLERANCE", "WARM_UP_CALLS", "threads", "needs", "requirements"),
 )
+
+NAMING = ("functions", "variants", "iterators", "command", "commands")
+"""Those that name what is measured."""
+
+TESTS, SCRIPT = "tests", "script"
+"""What is measured of a file that has none of NAMING: its test functions, else all of it as a process."""
 
 LITERALS: dict[str, tuple[type, ...]] = {"threads": (int,), "needs": (list, tuple), "requirements": (list, tuple)}
 """Those that are read before the file is run, so they are written out in it -> their types."""
@@ -29,6 +36,28 @@ LONGEST_NAME = 100
 
 NEEDED = ".needs"
 """The ending of a file that is kept with the text of a user's file: the digests of the files that it needs."""
+
+
+def form_of(tree: ast.Module) -> tuple[str, list[str]]:
+    """What a file is that names nothing to measure: TESTS with the names of its functions `test_*` that take nothing, as
+    pytest would call them, or SCRIPT. Empty for a file that names something, or may: one with a function `inputs`, or that
+    imports all names of another."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    named = {node.name for node in functions}
+    waiting: list[ast.AST] = [*tree.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in NAMING:
+            named.add("*")
+        elif isinstance(node, ast.alias):
+            named.add(node.asname or node.name)
+    if named & {*NAMING, "inputs", "*"}:
+        return "", []
+    free = [node.name for node in functions if node.name.startswith("test_") and not ast.unparse(node.args)]
+    return (TESTS, free) if free else (SCRIPT, [])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

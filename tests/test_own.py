@@ -116,12 +116,16 @@ def test_what_counts_as_rounding(tmp_path, want, got, sentence):
     ("text", "sentence"),
     [
         ("def f(:", "line 1 of my-file.py is no Python"),
-        ("import nothing_like_this", "my-file.py cannot be imported: ModuleNotFoundError: No module named"),
+        (
+            "import nothing_like_this; functions = {}",
+            "my-file.py cannot be imported: ModuleNotFoundError: No module named",
+        ),
         ("def inputs(): return 1", "my-file.py names nothing to measure"),
         ("functions = {'f': abs}", "my-file.py has no function `inputs`"),
         (f"{FILE}METRICS = ('tme',)", r"metric `tme`, and there is none. Did you mean `time`\?"),
         (f"{FILE}METRICS = ('process_time',)", "which is of a process, and has no `command`"),
         (f"{FILE}command = 'python x.py'", "command `command` that is no list of words"),
+        (f"{INPUTS}functions = {{'f': abs}}; sizes = ('small',)", "has `sizes` that is no dictionary"),
         (f"{INPUTS}functions = {{1: abs}}", "has 1 in `functions`, which is no name"),
         (f"{INPUTS}functions = {{'caf\\udce9': abs}}", r"has 'caf\\udce9' in `functions`, which is no name"),
         (f"{INPUTS}functions = {{'x' * 101: abs}}", "which is no name: give it a text of at most 100 printable"),
@@ -133,6 +137,19 @@ def test_what_counts_as_rounding(tmp_path, want, got, sentence):
 def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, sentence):
     with pytest.raises(own.WorkloadUnreadable, match=sentence):
         written(tmp_path, text)
+
+
+def test_a_file_of_tests_and_a_plain_script_are_measured_as_they_are(tmp_path):
+    tests = "import torch\n\ndef test_sum():\n    torch.ones(3).sum()\n\ndef test_with(tmp_path):\n    pass\n"
+    of_tests = written(tmp_path, tests)
+    assert list(of_tests.variants) == ["test_sum"]
+    assert of_tests.variants["test_sum"](of_tests.inputs("", "cpu", 1))() is None
+    mark = tmp_path / "ran"
+    script = f"import torch\ninputs = [1]\nopen({str(mark)!r}, 'w')\n\ndef helper(command):\n    functions = 1\n"
+    of_script = written(tmp_path, script)
+    assert not mark.exists()
+    assert of_script.commands == {"script": ["python", str(of_script.__file__)]}
+    assert set(of_script.METRICS) == set(own.METRICS_OF_COMMANDS)
 
 
 STATE = """

@@ -14,6 +14,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..measuring.subjects import OwnWorkload
+
 
 def console() -> Console:
     """Where a command reports its progress; words that look like markup have to be made `plain`."""
@@ -48,6 +50,12 @@ def machine_of(
     if not asked and (said := whose(results, machine, here, tags, environment, questions)):
         click.echo(said, err=True)
     return machine
+
+
+def say_taken(own: OwnWorkload | None) -> None:
+    """Says on standard error what is measured of a file that does not say it itself."""
+    if own and own.taken:
+        click.echo(harmless(own.taken), err=True)
 
 
 def refuse(sentence: str) -> NoReturn:

@@ -47,7 +47,7 @@ from ..system.locks import alone
 from ..system.scratch import temporary_files
 from . import suite as suites
 from .explain import MINUTES
-from .output import console, plain
+from .output import console, plain, say_taken
 from .run import Asked
 from .suite import DEFAULT_LANE, Suite
 
@@ -264,6 +264,7 @@ def measure(asked: Asked) -> bool:
     """Measures and says what changed from each release to the next; returns whether anything ran. Raises SessionError where
     that cannot be done."""
     own = OwnWorkload.of(asked.workload) if asked.workload else None
+    say_taken(own)
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()

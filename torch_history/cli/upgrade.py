@@ -12,6 +12,7 @@ import click
 from ..system.errors import UserError
 from .explain import MINUTES
 from .options import duration, gigabytes, seconds_of
+from .output import say_taken
 from .suite import DEFAULT_LANE
 
 FAILED = 3
@@ -81,9 +82,11 @@ def upgrade(
         limits = parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
+    own = upgrading.OwnWorkload.of(workload)
+    say_taken(own)
     asked = upgrading.Asked(
         file=str(workload),
-        own=upgrading.OwnWorkload.of(workload),
+        own=own,
         old=upgrading.installed_version(os.environ) if old == INSTALLED else old,
         explaining=seconds_to_explain(explains) if explains is not None else 0.0,
         **options,

@@ -21,7 +21,7 @@ from asv import util
 from asv.environment import ExistingEnvironment
 from packaging.version import InvalidVersion, Version
 
-from contract.own_file import KEYS, LITERALS, NEEDED, nearest
+from contract.own_file import KEYS, LITERALS, NEEDED, SCRIPT, TESTS, form_of, nearest
 from contract.request import Request
 from contract.surroundings import KEEP
 
@@ -62,6 +62,9 @@ class OwnWorkload:
     """CPU threads that it asks for; None where it does not."""
     requirements: tuple[str, ...] = ()
     """Packages besides torch that it needs. They stand in its text, so a change of them is another version."""
+
+    taken: str = ""
+    """What is measured of a file that does not say it, in a sentence."""
 
     @property
     def packages(self) -> list[str]:
@@ -107,7 +110,18 @@ class OwnWorkload:
             text=kept,
             threads=said.get("threads"),
             requirements=_requirements(said, path.name),
+            taken=_taken(tree, path.name),
         )
+
+
+def _taken(tree: ast.Module, name: str) -> str:
+    form, tests = form_of(tree)
+    if form == TESTS:
+        return f"{name} names no `functions`, so its tests without arguments are measured: {', '.join(tests)}."
+    script = (
+        f"{name} names no `functions`, so it is run as a script: the time and memory of the whole process are measured."
+    )
+    return script if form == SCRIPT else ""
 
 
 def _refuse_name(path: Path) -> None:
