@@ -202,8 +202,10 @@ size_t recorder_bytes(void) { return taken; }
 
 static int copy_and_wait(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
     int error = copy(to, from, bytes, direction, name);
-    if (!error) record(WAIT, name, 0, HOST_TO_HOST);
-    return error;
+    if (error) return error;
+    record(WAIT, name, 0, HOST_TO_HOST);
+    waited_for_default_stream();
+    return SUCCESS;
 }
 
 int cudaMemcpy(void *to, const void *from, size_t bytes, int direction) {

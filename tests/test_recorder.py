@@ -41,6 +41,9 @@ int cudaIpcCloseMemHandle(void *); int cudaEventCreateWithFlags(void **, unsigne
 int cudaIpcGetEventHandle(handle_t *, void *); int cudaIpcOpenEventHandle(void **, handle_t);
 int fork(void); int getppid(void); int wait(int *); void _exit(int);
 int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
+int cudaDeviceSynchronize(void); int cudaStreamCreateWithPriority(void **, unsigned, int); int cudaEventSynchronize(void *);
+int cudaStreamGetPriority(void *, int *); int cudaStreamQuery(void *); int cudaEventQuery(void *);
+int cudaEventRecord(void *, void *); int cudaStreamWaitEvent(void *, void *, unsigned);
  int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
@@ -62,7 +65,7 @@ from recorder.record import recording, card
 library = ctypes.CDLL(sys.argv[1])
 with recording() as recorded:
     returned = library.run()
-names = "kernels library_calls copies waits allocations peak retained read_backs"
+names = "kernels library_calls copies waits allocations peak retained read_backs queries"
 answer = {name: getattr(recorded, name) for name in names.split()}
 answer["fills"] = [event.bytes for event in recorded.events if event.kind == "fill"]
 try:
@@ -197,6 +200,50 @@ def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(pr
     assert program(body)["returned"] == 0
 
 
+TWO_STREAMS = """void *s, *t, *e, *f; cudaStreamCreateWithPriority(&s, 1, 0); cudaStreamCreateWithPriority(&t, 1, -1);
+    cudaEventCreateWithFlags(&e, 2); cudaEventCreateWithFlags(&f, 2);"""
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "unfinished"),
+    [
+        ("return cudaEventQuery(e);", {}, 0),
+        ("cudaEventRecord(e, s); return cudaEventQuery(e);", {"cudaEventQuery": 1}, 600),
+        ("cudaEventRecord(e, s); cudaStreamSynchronize(t); return cudaEventQuery(e);", {"cudaEventQuery": 1}, 600),
+        ("cudaEventRecord(e, s); cudaStreamSynchronize(s); return cudaEventQuery(e);", {}, 0),
+        ("cudaEventRecord(e, s); cudaDeviceSynchronize(); return cudaEventQuery(e);", {}, 0),
+        ("cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(f); return cudaEventQuery(e);", {}, 0),
+        (
+            "cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(e); return cudaEventQuery(f);",
+            {"cudaEventQuery": 1},
+            600,
+        ),
+        (
+            "cudaEventRecord(e, s); cudaStreamWaitEvent(t, e, 0); cudaEventRecord(f, t); cudaEventSynchronize(f);"
+            " return cudaEventQuery(e);",
+            {},
+            0,
+        ),
+        ("return cudaStreamQuery(s);", {}, 0),
+        ("launch(); return cudaStreamQuery(NULL);", {"cudaStreamQuery": 1}, 600),
+        ("launch(); cudaStreamSynchronize(NULL); return cudaStreamQuery(NULL);", {}, 0),
+    ],
+)
+def test_a_device_has_finished_what_the_host_waited_for_and_the_rest_as_the_switch_says(
+    program, body, asked, unfinished
+):
+    """600 is CUDA's cudaErrorNotReady. Streams end in order, and one that waits for an event ends after it."""
+    finished = program(TWO_STREAMS + body)
+    assert (finished["returned"], finished["queries"]) == (0, asked)
+    other = program(TWO_STREAMS + body, RECORDER_UNFINISHED="1")
+    assert (other["returned"], other["queries"]) == (unfinished, asked)
+
+
+def test_a_host_that_does_nothing_but_ask_is_told_in_the_end(program):
+    body = "cudaEventRecord(e, s); while (cudaEventQuery(e)); return 7;"
+    assert program(TWO_STREAMS + body, RECORDER_UNFINISHED="1")["returned"] == 7
+
+
 @pytest.mark.parametrize(
     ("body", "refused"),
     [
@@ -324,9 +371,9 @@ def installed(version: str, python: str, folder: Path) -> Built:
     return build(create(release, python, folder / version))
 
 
-def run(built: Built, script: str, **how: Any) -> str:
+def run(built: Built, script: str, unfinished: bool = False, **how: Any) -> str:
     python = built.wheel.packages.parents[2] / "bin" / "python"
-    surroundings = built.surroundings(**how)
+    surroundings = built.surroundings(**how) | ({record.UNFINISHED: "1"} if unfinished else {})
     # Unbuffered: else a process that is forked prints what this one held back.
     command = [str(python), "-u", "-c", script, str(ROOT)]
     ended = ran(*command, env=surroundings)
@@ -402,6 +449,54 @@ def test_the_caching_allocator_gets_and_gives_back_what_its_model_says(built):
     assert dict(map(json.loads, said.splitlines())) == {
         name: caching_allocator.expected(events) for name, events in programs.items()
     }
+
+
+ASYNCHRONOUS = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from recorder import Refused
+from recorder.counts import launched
+from recorder.record import recording
+
+def on_a_side_stream():
+    side = torch.cuda.Stream()
+    for _ in range(8):
+        block = torch.empty(20 * 2**20, dtype=torch.uint8, device="cuda")
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(10**9)
+        block.record_stream(side)
+        del block
+
+def from_pinned_memory():
+    places, to = set(), torch.empty(2**20, device="cuda")
+    for _ in range(8):
+        pinned = torch.empty(2**20, pin_memory=True)
+        to.copy_(pinned, non_blocking=True)
+        places.add(pinned.data_ptr())
+        del pinned
+    return len(places)
+
+torch.cuda.init()
+with recording() as recorded:
+    on_a_side_stream()
+print(recorded.peak // (20 * 2**20), len(recorded.queries) > 0, from_pinned_memory())
+try:
+    print(launched(from_pinned_memory).copied == {"host to device": [4 * 2**20] * 8})
+    launched(on_a_side_stream)
+except Refused as refused:
+    print(refused)
+"""
+
+
+@pytest.mark.releases
+def test_what_is_free_when_the_device_has_finished_is_counted_at_both_ends_or_refused(built):
+    """Eight blocks that a busy stream uses, and eight pinned buffers that are copied from: a GPU that is done takes one of
+    each, and one that is not takes eight. Copies are the same, and pinned memory is no device's."""
+    finished = run(built, ASYNCHRONOUS).splitlines()
+    assert finished[:2] == ["1 True 1", "True"]
+    assert finished[2].startswith("cudaEventQuery asked whether the device had finished")
+    assert run(built, ASYNCHRONOUS, unfinished=True).splitlines()[0] == "8 True 8"
 
 
 BACKWARD = """
