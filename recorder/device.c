@@ -83,10 +83,23 @@ static int answer(int *into, int value) {
 
 size_t cudnnGetCudartVersion(void) { return CUDA_VERSION; }
 
-int cudaGetDeviceCount(int *into) { return answer(into, 1); }
-int cuDeviceGetCount(int *into) { return answer(into, 1); }
+/* Whether this process may see the one device: CUDA_VISIBLE_DEVICES names it first, or is not there. */
+static int visible(void) {
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+    char *end;
+    return !seen || (strtol(seen, &end, 10) == 0 && end != seen && (!*end || *end == ','));
+}
+
+static int count(int *into) {
+    *into = visible();
+    return *into ? SUCCESS : failed(NO_DEVICE);
+}
+
+int cudaGetDeviceCount(int *into) { return count(into); }
+int cuDeviceGetCount(int *into) { return count(into); }
+int cuInit(void) { return visible() ? SUCCESS : NO_DEVICE; }
 int cudaGetDevice(int *into) { return answer(into, 0); }
-int cudaSetDevice(int device) { return device == 0 ? SUCCESS : failed(INVALID_DEVICE); }
+int cudaSetDevice(int device) { return device == 0 && visible() ? SUCCESS : failed(INVALID_DEVICE); }
 int cuDeviceGet(int *into, int device) { return device == 0 ? answer(into, 0) : failed(INVALID_DEVICE); }
 int cudaDeviceCanAccessPeer(int *into) { return answer(into, 0); }
 
@@ -111,7 +124,6 @@ int cuDeviceComputeCapability(int *major, int *minor) {
     return SUCCESS;
 }
 
-SUCCEEDS(cuInit)
 SUCCEEDS(cuLogsRegisterCallback)
 SUCCEEDS(cuLogsUnregisterCallback)
 SUCCEEDS(cudaSetDeviceFlags)

@@ -24,12 +24,23 @@ struct block {
 /* Trees of blocks by address, as search.h has them, since every copy asks which block an address is in. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *on_device, *on_host, *of_others; /* of_others: device memory of other processes */
-static size_t taken;
+static size_t taken, small, large; /* bytes as asked, and of these what a card puts together and in granules of their own */
 
 /* What addresses are multiples of: more than the 256 bytes of the real cudaMalloc, so that no kernel is chosen otherwise. */
 static const size_t PAGE = 4096;
 
-static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+/* In which a card gives memory out. What is smaller than half of one shares it. */
+static const size_t GRANULE = 2 << 20;
+
+static size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+static size_t pages(size_t bytes) { return rounded(bytes, PAGE); }
+
+static void take(size_t bytes, int sign) {
+    taken += sign * bytes;
+    if (bytes < GRANULE / 2) small += sign * rounded(bytes, 512);
+    else large += sign * rounded(bytes, GRANULE);
+}
 
 static int before(const void *one, const void *other) {
     const struct block *a = one, *b = other;
@@ -69,9 +80,8 @@ static int64_t removed(void **tree, const void *address) {
     return (int64_t)bytes;
 }
 
-/* Bytes of device memory that can still be taken. */
-static size_t left(void) {
-    size_t gone = card_occupied() + taken, all = card_memory();
+static size_t left(size_t of_ours) {
+    size_t gone = card_occupied() + of_ours, all = card_memory();
     return gone < all ? all - gone : 0;
 }
 
@@ -80,13 +90,13 @@ static int allocate(void **address, size_t bytes, const char *name) {
     *address = NULL;
     if (!bytes) return SUCCESS;
     pthread_mutex_lock(&lock);
-    if (bytes > left()) {
+    if (bytes > left(taken)) {
         error = OUT_OF_MEMORY;
     } else {
         *address = mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (*address == MAP_FAILED) abort();
         add(&on_device, *address, bytes);
-        taken += bytes;
+        take(bytes, 1);
     }
     pthread_mutex_unlock(&lock);
     if (error) return failed(error);
@@ -100,7 +110,7 @@ static int release(void *address, const char *name) {
     int64_t bytes = removed(&on_device, address);
     if (bytes >= 0) {
         munmap(address, pages((size_t)bytes));
-        taken -= (size_t)bytes;
+        take((size_t)bytes, -1);
     }
     pthread_mutex_unlock(&lock);
     if (bytes < 0) return failed(INVALID_VALUE);
@@ -117,7 +127,7 @@ int cuMemFree_v2(void *address) { return release(address, __func__); }
 
 int cudaMemGetInfo(size_t *free, size_t *total) {
     *total = card_memory();
-    *free = left();
+    *free = left(large + rounded(small, GRANULE));
     return SUCCESS;
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from recorder import Refused, record
-from recorder.build import Built, Wheel, build, compile_bodies, link, redirection_source, stub_source
+from recorder.build import Built, Wheel, build, compile_bodies, cudnn_source, link, redirection_source, stub_source
 from recorder.cards import DEVICES, cards, source
 from recorder.environments import create
 from torch_history.releases.axis import Axis
@@ -44,6 +44,8 @@ int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
 int cudaDeviceSynchronize(void); int cudaStreamCreateWithPriority(void **, unsigned, int); int cudaEventSynchronize(void *);
 int cudaStreamGetPriority(void *, int *); int cudaStreamQuery(void *); int cudaEventQuery(void *);
 int cudaEventRecord(void *, void *); int cudaStreamWaitEvent(void *, void *, unsigned);
+int cudaGetDeviceCount(int *); int cuInit(unsigned); int cuptiGetResultString(int, const char **);
+int cuptiActivityGetNumDroppedRecords(void *, unsigned, size_t *);
  int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
@@ -147,6 +149,53 @@ def test_part_of_the_cards_memory_may_be_another_program_s(program):
     body = "void *a; size_t free, all; cudaMemGetInfo(&free, &all); return cudaMalloc(&a, 3000) * 10 + (all - free == 1000);"
     assert program(body, RECORDER_MEMORY="4000", RECORDER_OCCUPIED="1000")["returned"] == 1
     assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
+
+
+@pytest.mark.parametrize(
+    ("sizes", "granules"), [((1,), 1), ((1000, 2**20 - 1, 500), 1), ((3 * 2**20, 3 * 2**20), 4), ((20 * 2**20,), 10)]
+)
+def test_free_memory_falls_by_granules_of_two_mebibytes_and_comes_back(program, sizes, granules):
+    take = "".join(f"cudaMalloc(&a[{place}], {size});" for place, size in enumerate(sizes))
+    give = "".join(f"cudaFree(a[{place}]);" for place in range(len(sizes)))
+    body = (
+        f"void *a[9]; size_t free, all, after; cudaMemGetInfo(&free, &all); {take} cudaMemGetInfo(&after, &all); {give}"
+    )
+    body += "size_t end; cudaMemGetInfo(&end, &all); return end == free ? (free - after) / 1024 : -1;"
+    assert program(body)["returned"] == granules * 2048
+
+
+@pytest.mark.parametrize(
+    ("seen", "count"), [("0", 1), ("0,1", 1), ("32", 0), ("1,0", 0), ("", 0), ("-1", 0), ("GPU-8d0f", 0)]
+)
+def test_a_process_sees_the_one_device_unless_it_is_told_of_others(program, seen, count):
+    """100 is CUDA's cudaErrorNoDevice."""
+    body = "int n = 7; int error = cudaGetDeviceCount(&n); return 1000 * cuInit(0) + 10 * error + n;"
+    assert program(body, CUDA_VISIBLE_DEVICES=seen)["returned"] == (1 if count else 101_000)
+    assert program(body)["returned"] == 1
+
+
+@pytest.mark.parametrize(("asked", "got"), [(0, 0), (-1, -1), (-5, -5), (-9, -5), (3, 0)])
+def test_a_stream_has_the_priority_that_it_was_given_within_the_range(program, asked, got):
+    body = f"void *s; int priority; cudaStreamCreateWithPriority(&s, 1, {asked}); cudaStreamGetPriority(s, &priority);"
+    assert program(body + "return priority;")["returned"] == got
+
+
+def test_the_profiler_is_told_that_there_is_nothing_and_finds_no_rubbish(program):
+    body = """const char *text = NULL; size_t dropped = 7; int error = cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped);
+    return !error + 10 * cuptiGetResultString(1, &text) + 100 * !text + 1000 * dropped;"""
+    recorded = program(body)
+    assert recorded["returned"] == 0
+    assert "refused" not in recorded
+
+
+def test_cudnn_tells_the_version_that_the_wheel_requires(tmp_path):
+    text = tmp_path / "version.c"
+    asks = "int major, minor, patch; cudnnGetProperty(0, &major); cudnnGetProperty(1, &minor); cudnnGetProperty(2, &patch);"
+    says = 'printf("%zu %d %d %d", cudnnGetVersion(), major, minor, patch);'
+    for version, said in (((9, 1, 0), "90100 9 1 0"), ((8, 5, 0), "8500 8 5 0")):
+        text.write_text(f"#include <stdio.h>\n{cudnn_source(version)}\nint main(void) {{ {asks} {says} }}")
+        subprocess.run(["gcc", "-o", str(tmp_path / "version"), str(text)], check=True)
+        assert ran(str(tmp_path / "version"), code=None).stdout == said
 
 
 SHARING = """void *a, *b; int there = 41, back = 0, ended = 0; handle_t handle; cudaMalloc(&a, 8);
@@ -327,6 +376,20 @@ def wheel(environment: Path, cuda: str = "'12.8'", nvrtc: bool = True) -> Path:
         (packages / "nvidia" / "cuda_nvrtc" / "lib").mkdir(parents=True)
         (packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12").touch()
     return environment
+
+
+def test_entries_that_a_library_finds_by_their_names_are_there_as_if_it_imported_them(tmp_path):
+    environment = wheel(tmp_path)
+    library = next(environment.glob("lib/python*/site-packages/torch")) / "lib" / "libc10_cuda.so"
+    library.parent.mkdir()
+    program = """#include <dlfcn.h>
+    void cudaNoSuchImport(void); void imports(void) { cudaNoSuchImport(); }
+    void *finds(void) { return dlsym(0, "cuNoSuchEntry") ? dlsym(0, "cuMemcpyHtoD_v2") : "not cuAnEntry"; }"""
+    (tmp_path / "found.c").write_text(program)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "found.c")], check=True)
+    built = build(environment)
+    assert built.stubs == ["cuNoSuchEntry", "cudaNoSuchImport"]
+    assert "cuMemcpyHtoD_v2" in built.bodies
 
 
 def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(tmp_path, monkeypatch):
