@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 struct block {
-    char *address, *end; /* whole pages */
-    size_t bytes;        /* as asked for */
-    int file;            /* what other processes map, or -1 where none may */
+    char *address, *end;    /* whole pages */
+    size_t bytes;           /* as asked for */
+    int file;               /* what other processes map, or -1 where none may */
+    struct physical *under; /* what is mapped there, or NULL where nothing else was asked for */
 };
 
 /* Trees of blocks by address, as search.h has them, since every copy asks which block an address is in. */
@@ -124,6 +125,75 @@ int cuMemAlloc_v2(void **address, size_t bytes) { return allocate(address, bytes
 int cudaFree(void *address) { return release(address, __func__); }
 int cudaFreeAsync(void *address) { return release(address, __func__); }
 int cuMemFree_v2(void *address) { return release(address, __func__); }
+
+/* The driver's virtual memory, of which PyTorch makes expandable segments. Bytes are taken when they are created, and given
+   back when they are released and mapped nowhere. */
+struct physical {
+    size_t bytes;
+    int users; /* the one who created it, and each place where it is mapped */
+};
+
+int cuMemCreate(struct physical **handle, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    int room = bytes <= left(taken);
+    if (room) take(bytes, 1);
+    pthread_mutex_unlock(&lock);
+    if (!room) return OUT_OF_MEMORY;
+    if (!(*handle = malloc(sizeof **handle))) abort();
+    **handle = (struct physical){bytes, 1};
+    record(ALLOCATION, __func__, bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+int cuMemRelease(struct physical *handle) {
+    pthread_mutex_lock(&lock);
+    int last = !--handle->users;
+    if (last) take(handle->bytes, -1);
+    pthread_mutex_unlock(&lock);
+    if (!last) return SUCCESS;
+    record(FREE, __func__, handle->bytes, HOST_TO_HOST);
+    free(handle);
+    return SUCCESS;
+}
+
+int cuMemAddressReserve(void **address, size_t bytes) {
+    *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return *address == MAP_FAILED ? OUT_OF_MEMORY : SUCCESS;
+}
+
+int cuMemAddressFree(void *address, size_t bytes) { return munmap(address, bytes) ? INVALID_VALUE : SUCCESS; }
+
+int cuMemMap(void *address, size_t bytes, size_t offset, struct physical *handle) {
+    (void)offset;
+    pthread_mutex_lock(&lock);
+    add(&on_device, address, bytes);
+    holding(&on_device, address)->under = handle;
+    handle->users++;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int cuMemUnmap(char *address, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        pthread_mutex_lock(&lock);
+        struct block *block = holding(&on_device, address + done);
+        struct physical *under = block ? block->under : NULL;
+        int64_t size = under ? removed(&on_device, address + done) : -1;
+        pthread_mutex_unlock(&lock);
+        if (size < 0) return INVALID_VALUE;
+        madvise(address + done, (size_t)size, MADV_DONTNEED);
+        cuMemRelease(under);
+        done += (size_t)size;
+    }
+    return SUCCESS;
+}
+
+int cuMemGetAllocationGranularity(size_t *into) {
+    *into = GRANULE;
+    return SUCCESS;
+}
+
+SUCCEEDS(cuMemSetAccess)
 
 int cudaMemGetInfo(size_t *free, size_t *total) {
     *total = card_memory();

@@ -46,6 +46,8 @@ int cudaStreamGetPriority(void *, int *); int cudaStreamQuery(void *); int cudaE
 int cudaEventRecord(void *, void *); int cudaStreamWaitEvent(void *, void *, unsigned);
 int cudaGetDeviceCount(int *); int cuInit(unsigned); int cuptiGetResultString(int, const char **);
 int cuptiActivityGetNumDroppedRecords(void *, unsigned, size_t *);
+int cuMemCreate(void **, size_t); int cuMemRelease(void *); int cuMemAddressReserve(char **, size_t);
+int cuMemAddressFree(char *, size_t); int cuMemMap(char *, size_t, size_t, void *); int cuMemUnmap(char *, size_t);
  int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
@@ -162,6 +164,22 @@ def test_free_memory_falls_by_granules_of_two_mebibytes_and_comes_back(program, 
     )
     body += "size_t end; cudaMemGetInfo(&end, &all); return end == free ? (free - after) / 1024 : -1;"
     assert program(body)["returned"] == granules * 2048
+
+
+def test_bytes_of_virtual_memory_are_taken_once_and_given_back_when_nothing_uses_them(program):
+    """Two pieces of 2 MiB: the first is released and still mapped, the second is unmapped and then released."""
+    body = """void *one, *two; char *at; size_t size = 2 << 20; int there = 41, back = 0;
+    cuMemAddressReserve(&at, 4 * size); cuMemCreate(&one, size); cuMemCreate(&two, size);
+    int errors = cuMemMap(at, size, 0, one) + cuMemMap(at + size, size, 0, two) + cuMemRelease(one);
+    errors += cudaMemcpyAsync(at + size + 8, &there, 4, 1, NULL) + cudaMemcpyAsync(&back, at + size + 8, 4, 2, NULL);
+    size_t before, after, all; cudaMemGetInfo(&before, &all); errors += cuMemUnmap(at, 2 * size);
+    cudaMemGetInfo(&after, &all);
+    errors += !cuMemUnmap(at, size) + !cudaMemcpyAsync(at, &there, 4, 1, NULL) + (after - before != size);
+    return errors ? -errors : back + cuMemRelease(two) + cuMemAddressFree(at, 4 * size);"""
+    recorded = program(body)
+    assert (recorded["returned"], recorded["allocations"]) == (41, [2**21, 2**21])
+    assert (recorded["peak"], recorded["retained"]) == (2**22, 0)
+    assert program("void *a; return cuMemCreate(&a, 15843721217);")["returned"] == 2
 
 
 @pytest.mark.parametrize(
@@ -434,11 +452,11 @@ def installed(version: str, python: str, folder: Path) -> Built:
     return build(create(release, python, folder / version))
 
 
-def run(built: Built, script: str, unfinished: bool = False, **how: Any) -> str:
+def run(built: Built, script: str, unfinished: bool = False, words: tuple[str, ...] = (), **how: Any) -> str:
     python = built.wheel.packages.parents[2] / "bin" / "python"
     surroundings = built.surroundings(**how) | ({record.UNFINISHED: "1"} if unfinished else {})
     # Unbuffered: else a process that is forked prints what this one held back.
-    command = [str(python), "-u", "-c", script, str(ROOT)]
+    command = [str(python), "-u", "-c", script, str(ROOT), *words]
     ended = ran(*command, env=surroundings)
     return ended.stdout
 
@@ -589,6 +607,40 @@ def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python
     left = {card: int(run(made, BACKWARD, card=card)) for card in ("turing", "hopper")}
     shutil.rmtree(tmp_path)  # pytest would keep several releases
     assert left == {"turing": gradient + turing, "hopper": gradient + hopper}
+
+
+EXPANDABLE = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:" + sys.argv[2]
+import torch
+from recorder.record import recording, taken
+with recording() as recorded:
+    held = [torch.empty(size, dtype=torch.uint8, device="cuda") for size in json.loads(sys.argv[3])]
+    stats = torch.cuda.memory_stats()
+    print(stats["requested_bytes.all.current"], stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"])
+    del held[1:]
+    torch.cuda.empty_cache()
+    print(torch.cuda.memory_reserved(), taken())
+recorded.sound()
+print(recorded.peak)
+"""
+
+
+@pytest.mark.releases
+def test_expandable_segments_grow_by_20_mebibytes_and_give_back_what_is_free(tmp_path):
+    """As PyTorch's documentation has them, blocks lie one after the other in one segment that is mapped piece by piece.
+    Otherwise the model of the caching allocator says it."""
+    mebibyte, made, model = 2**20, installed("2.6.0", "3.11", tmp_path), caching_allocator.Allocator()
+    sizes = [15 * mebibyte, 33 * mebibyte, 11 * mebibyte, 15 * mebibyte, 27 * mebibyte - 512]
+    asked, blocks = sum(sizes), [model.take(size) for size in sizes]
+    lines = {switch: run(made, EXPANDABLE, words=(switch, str(sizes))).split() for switch in ("True", "False")}
+    shutil.rmtree(tmp_path)
+    pieces, piece = -(-asked // (20 * mebibyte)) * 20 * mebibyte, 20 * mebibyte
+    assert [int(number) for number in lines["True"]] == [asked, asked, pieces, piece, piece, pieces]
+    assert blocks[0]
+    first, whole = blocks[0].size, model.reserved
+    assert [int(number) for number in lines["False"]] == [asked, model.allocated, whole, first, first, whole]
 
 
 CASE = """
