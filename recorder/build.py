@@ -36,7 +36,7 @@ LIBRARY = re.compile(
 
 NVRTC = re.compile(r"libnvrtc")
 
-BY_NAME = re.compile(rb"(?<![^\0])cu[A-Z]\w+(?=\0)")
+BY_NAME = re.compile(rb"(?<![^\0])(cu|nvml)[A-Z]\w+(?=\0)")
 """Texts by which a library may ask the loader for an entry of the driver while it runs, and import none."""
 
 STATIC_ENTRY = re.compile(r"((__)?cuda|cudnn)[A-Z]\w+")
@@ -182,7 +182,7 @@ def build(
         bodies |= {"cudnnGetVersion", "cudnnGetProperty"}
     stubs = sorted((asked.entries | {copy.name for copy in asked.static} | set(without)) - bodies)
     link(target, objects, generated + stub_source(stubs))
-    for name in {*asked.libraries, "libcuda.so.1", "libcuda.so"}:
+    for name in {*asked.libraries, "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"}:
         # The loader knows a library that it has by its file: under every name it is the one that was preloaded.
         link_path = target / "lib" / name
         link_path.unlink(missing_ok=True)
@@ -244,7 +244,7 @@ def _by_name(path: Path) -> set[str]:
         return set()
     with path.open("rb") as stream:
         stream.seek(int(place[1], 16))
-        return {name.decode() for name in BY_NAME.findall(stream.read(int(place[2], 16)))}
+        return {found[0].decode() for found in BY_NAME.finditer(stream.read(int(place[2], 16)))}
 
 
 def _of_triton(wheel: Wheel) -> set[str]:

@@ -37,8 +37,13 @@ size_t card_occupied(void) { return bytes_named("RECORDER_OCCUPIED", 0); }
 const char *recorder_card(void) { return card()->name; }
 int recorder_capability(void) { return 10 * card()->major + card()->minor; }
 
+/* Whether other hardware may read memory that is mapped, which decides a flag of cuMemCreate and no bytes. */
+static const int DIRECT_ACCESS_TO_MAPPED = 110;
+
 static int attribute(int *value, int number, int device, const char *name) {
     if (device != 0) return failed(INVALID_DEVICE);
+    *value = 0;
+    if (number == DIRECT_ACCESS_TO_MAPPED) return SUCCESS;
     for (size_t i = 0; i < card()->attribute_count; i++)
         if (card()->attributes[i].number == number) {
             *value = card()->attributes[i].value;
@@ -146,3 +151,14 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     *active = 1;
     return device == 0 ? SUCCESS : failed(INVALID_DEVICE);
 }
+
+/* NVML, by which PyTorch counts devices, names the processes in a message that memory ran out, and asks whether the card
+   shares memory with other machines. */
+static const int NVML_NOT_SUPPORTED = 3;
+SUCCEEDS(nvmlInit)
+SUCCEEDS(nvmlInit_v2)
+SUCCEEDS(nvmlShutdown)
+int nvmlDeviceGetCount_v2(unsigned *into) { return answer((int *)into, 1); }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *place, void **device) { return *device = (void *)place, SUCCESS; }
+int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count) { return (void)device, answer((int *)count, 0); }
+int nvmlDeviceGetGpuFabricInfoV(void) { return NVML_NOT_SUPPORTED; }

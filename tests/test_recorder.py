@@ -206,6 +206,14 @@ def test_the_profiler_is_told_that_there_is_nothing_and_finds_no_rubbish(program
     assert "refused" not in recorded
 
 
+def test_nvml_knows_one_device_of_no_process_that_reaches_no_other_machine(program):
+    body = """unsigned devices = 7, processes = 7; void *device;
+    int errors = nvmlInit_v2() + nvmlDeviceGetCount_v2(&devices) + nvmlDeviceGetHandleByPciBusId_v2("0000:01:00.0", &device);
+    errors += nvmlDeviceGetComputeRunningProcesses(device, &processes, NULL) + nvmlShutdown();
+    return errors ? -1 : 100 * devices + 10 * processes + nvmlDeviceGetGpuFabricInfoV(device, NULL);"""
+    assert program(body)["returned"] == 103
+
+
 def test_cudnn_tells_the_version_that_the_wheel_requires(tmp_path):
     text = tmp_path / "version.c"
     asks = "int major, minor, patch; cudnnGetProperty(0, &major); cudnnGetProperty(1, &minor); cudnnGetProperty(2, &patch);"
@@ -402,11 +410,13 @@ def test_entries_that_a_library_finds_by_their_names_are_there_as_if_it_imported
     library.parent.mkdir()
     program = """#include <dlfcn.h>
     void cudaNoSuchImport(void); void imports(void) { cudaNoSuchImport(); }
+    void *counts(void) { return dlsym(0, "nvmlNoSuchEntry"); }
     void *finds(void) { return dlsym(0, "cuNoSuchEntry") ? dlsym(0, "cuMemcpyHtoD_v2") : "not cuAnEntry"; }"""
     (tmp_path / "found.c").write_text(program)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "found.c")], check=True)
     built = build(environment)
-    assert built.stubs == ["cuNoSuchEntry", "cudaNoSuchImport"]
+    assert built.stubs == ["cuNoSuchEntry", "cudaNoSuchImport", "nvmlNoSuchEntry"]
+    assert (built.folder / "lib" / "libnvidia-ml.so.1").exists()  # by which 2.14.1 asks for a card's reach
     assert "cuMemcpyHtoD_v2" in built.bodies
 
 
@@ -590,23 +600,49 @@ print(torch.cuda.memory_allocated() - before, flush=True)
 os._exit(0)  # 2.14.1 now and then aborts in its own end
 """
 
+BIASED = """
+import os, sys, threading, torch
+sys.path.insert(0, sys.argv[1])
+from recorder.record import recording
+x, w = (torch.ones(128, 128, device="cuda") for _ in "xw")
+bias, done = torch.ones(128, device="cuda"), threading.Event()
+def product():
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    with torch.no_grad(), recording() as recorded:
+        torch.addmm(bias, x, w)
+    return torch.cuda.memory_allocated() - before, torch.cuda.max_memory_allocated() - before, *recorded.library_calls
+def twice():
+    (first, *_), (_, peak, called) = product(), product()
+    print(first, peak, called, flush=True)
+twice()
+thread = threading.Thread(target=lambda: (twice(), os._exit(0)))
+thread.start()
+thread.join()
+"""
+
 
 @pytest.mark.releases
 @pytest.mark.parametrize(
-    ("version", "python", "turing", "hopper"),
+    ("version", "python", "turing", "hopper", "by_lt"),
     [
-        *(("1.13.1", "3.9", 0, 0), ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024)),
-        ("2.6.0", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024),
-        *(("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024), ("2.15.0", "3.11", 0, 0)),
+        *(("1.13.1", "3.9", 0, 0, 2**20), ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 2**20)),
+        ("2.6.0", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 2**20),
+        *(("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 0), ("2.15.0", "3.11", 0, 0, 2**20)),
     ],
 )
-def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python, turing, hopper, tmp_path):
+def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python, turing, hopper, by_lt, tmp_path):
     """Autograd's thread has a handle of cuBLAS of its own, and PyTorch keeps a workspace for each handle and stream: of
-    :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product."""
+    :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product.
+
+    cublasLt's is made for each call, of 1 MiB as #73328 has it. 2.14 has it work in that of the thread's handle.
+    """
     made, gradient = installed(version, python, tmp_path), 128 * 128 * 4
     left = {card: int(run(made, BACKWARD, card=card)) for card in ("turing", "hopper")}
+    biased = run(made, BIASED).splitlines()
     shutil.rmtree(tmp_path)  # pytest would keep several releases
     assert left == {"turing": gradient + turing, "hopper": gradient + hopper}
+    assert biased == [f"{turing} {gradient + by_lt} cublasLtMatmul"] * 2
 
 
 EXPANDABLE = """
@@ -628,10 +664,11 @@ print(recorded.peak)
 
 
 @pytest.mark.releases
-def test_expandable_segments_grow_by_20_mebibytes_and_give_back_what_is_free(tmp_path):
+@pytest.mark.parametrize("version", ["2.6.0", "2.14.1"])
+def test_expandable_segments_grow_by_20_mebibytes_and_give_back_what_is_free(version, tmp_path):
     """As PyTorch's documentation has them, blocks lie one after the other in one segment that is mapped piece by piece.
     Otherwise the model of the caching allocator says it."""
-    mebibyte, made, model = 2**20, installed("2.6.0", "3.11", tmp_path), caching_allocator.Allocator()
+    mebibyte, made, model = 2**20, installed(version, "3.11", tmp_path), caching_allocator.Allocator()
     sizes = [15 * mebibyte, 33 * mebibyte, 11 * mebibyte, 15 * mebibyte, 27 * mebibyte - 512]
     asked, blocks = sum(sizes), [model.take(size) for size in sizes]
     lines = {switch: run(made, EXPANDABLE, words=(switch, str(sizes))).split() for switch in ("True", "False")}
