@@ -33,6 +33,7 @@ from contract.certified import NOT_ASKED, QUESTIONS, Case, cases
 from contract.surroundings import ALONE, PLACES, inherited
 from contract.words import of_error
 from recorder import Refused
+from recorder.counts import agreed
 from recorder.record import explained, recording
 
 from . import counted, device
@@ -124,7 +125,8 @@ def _answer(case: Case, workload: Any, recorded: bool) -> dict:
         return {**bytes_of(call), **_profiled(call)}
     if case.variant in counted.WAITS_ALONE:
         return _waits_alone(call)
-    return {**bytes_of(call), **_recorded(call, counted.READS_BY_DESIGN.get(case.variant, ""))}
+    by_design = counted.READS_BY_DESIGN.get(case.variant, "")
+    return agreed(lambda: {**bytes_of(call), **_recorded(call, by_design)})
 
 
 def asked(case: Case, workload: Any, recorded: bool) -> dict:

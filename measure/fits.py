@@ -33,8 +33,8 @@ def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
     """First a line on what can be asked, then a line for each line of `questions`, until these end.
 
     A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied`
-    (bytes of the card, and of it what something else holds). The answer is that of `held`, or has `refused` or `failed`: a
-    sentence.
+    (bytes of the card, and of it what something else holds), and perhaps `unfinished`: whether the device finishes only
+    what the host waits for. The answer is that of `held`, or has `refused` or `failed`: a sentence.
     """
     told = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
     print(json.dumps(told), file=answers, flush=True)
@@ -54,7 +54,8 @@ def batch_of(workload: Any) -> object:
 def held(workload: Any, variant: str, size: str, batch: object) -> dict:
     """Bytes that the workload took in `CALLS` calls: `peak_allocated` and `peak_reserved` by the caching allocator,
     `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `retries`: how often the
-    allocator gave its cache back because the card had no more; `library_calls`: of cuBLAS.
+    allocator gave its cache back because the card had no more; `library_calls`: of cuBLAS; `queries`: how often it was asked
+    whether the device had finished, when it need not have.
 
     Raises Refused where a GPU would show something else.
     """
@@ -76,6 +77,7 @@ def held(workload: Any, variant: str, size: str, batch: object) -> dict:
         "peak_taken": recorded.peak,
         "retries": stats.get("num_alloc_retries", 0),
         "library_calls": len(recorded.library_calls),
+        "queries": sum(recorded.queries.values()),
         "out_of_memory": out_of_memory,
     }
 
@@ -96,8 +98,12 @@ def _in_process(workload: ModuleType, question: dict) -> dict:
         return {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
 
 
-def _answer(workload: ModuleType, variant: str, size: str, batch: object, memory: int, occupied: int) -> dict:
+def _answer(
+    workload: ModuleType, variant: str, size: str, batch: object, memory: int, occupied: int, unfinished: bool = False
+) -> dict:
     os.environ["RECORDER_MEMORY"], os.environ["RECORDER_OCCUPIED"] = str(memory), str(occupied)
+    if unfinished:
+        os.environ[record.UNFINISHED] = "1"
     _be_ended_first()
     try:
         device.require_fork()

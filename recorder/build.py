@@ -36,6 +36,9 @@ LIBRARY = re.compile(
 
 NVRTC = re.compile(r"libnvrtc")
 
+BY_NAME = re.compile(rb"(?<![^\0])(cu|nvml)[A-Z]\w+(?=\0)")
+"""Texts by which a library may ask the loader for an entry of the driver while it runs, and import none."""
+
 STATIC_ENTRY = re.compile(r"((__)?cuda|cudnn)[A-Z]\w+")
 """Entries of which libraries of torch 1 hold a static copy, whose calls go past every preloaded entry: the runtime's in
 libtorch_python, in 1.12 and 1.13 in libc10_cuda as well, and up to 1.12 cuDNN's in libtorch_cuda."""
@@ -54,13 +57,13 @@ DROPPED = ("CUDA_VISIBLE_DEVICES",)
 
 
 class Wheel(NamedTuple):
-    """A torch release in an environment: where its packages are, its version, the CUDA it was built with, and cuDNN's number
-    of the version that it requires, 0 where it holds cuDNN itself."""
+    """A torch release in an environment: where its packages are, its version, the CUDA it was built with, and the version of
+    cuDNN that it requires, empty where it holds cuDNN itself."""
 
     packages: Path
     version: str
     cuda: tuple[int, int]
-    cudnn: int = 0
+    cudnn: tuple[int, ...] = ()
 
     @property
     def libraries(self) -> list[Path]:
@@ -130,15 +133,24 @@ def find_wheel(environment: Path) -> Wheel:
     return wheel
 
 
-def _cudnn(packages: Path) -> int:
-    """The number by which cuDNN would tell its version: 8500 for 8.5.0 and 90100 for 9.1.0. A release decides by it."""
+def _cudnn(packages: Path) -> tuple[int, ...]:
+    """The version of cuDNN that is required, as (9, 1, 0)."""
     for path in packages.glob("torch-*.dist-info/METADATA"):
         text = path.read_text(encoding="utf-8", errors="replace")
         required = re.search(r"^Requires-Dist: nvidia-cudnn\S* ?\(?==(\d+)\.(\d+)\.(\d+)", text, re.MULTILINE)
         if required:
-            major, minor, patch = (int(part) for part in required.groups())
-            return (10_000 if major >= 9 else 1_000) * major + 100 * minor + patch
-    return 0
+            return tuple(int(part) for part in required.groups())
+    return ()
+
+
+def cudnn_source(version: tuple[int, ...]) -> str:
+    """How cuDNN tells its version, as C: a release decides by the number, 8500 for 8.5.0 and 90100 for 9.1.0."""
+    major, minor, patch = version
+    number = (10_000 if major >= 9 else 1_000) * major + 100 * minor + patch
+    parts = f"*into = (int[]){{{major}, {minor}, {patch}}}[which]; return 0;"
+    return f"""size_t cudnnGetVersion(void) {{ return {number}; }}
+int cudnnGetProperty(int which, int *into) {{ {parts} }}
+"""
 
 
 def _nvrtc_folders(wheel: Wheel) -> list[Path]:
@@ -166,11 +178,11 @@ def build(
     known = cards(devices) if isinstance(devices, Path) else devices
     generated = source(known, wheel.cuda[0]) + redirection_source(asked.static)
     if wheel.cudnn:
-        generated += f"size_t cudnnGetVersion(void) {{ return {wheel.cudnn}; }}\n"
-        bodies.add("cudnnGetVersion")
+        generated += cudnn_source(wheel.cudnn)
+        bodies |= {"cudnnGetVersion", "cudnnGetProperty"}
     stubs = sorted((asked.entries | {copy.name for copy in asked.static} | set(without)) - bodies)
     link(target, objects, generated + stub_source(stubs))
-    for name in {*asked.libraries, "libcuda.so.1", "libcuda.so"}:
+    for name in {*asked.libraries, "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"}:
         # The loader knows a library that it has by its file: under every name it is the one that was preloaded.
         link_path = target / "lib" / name
         link_path.unlink(missing_ok=True)
@@ -220,10 +232,19 @@ def _of_library(path: Path, copies: bool) -> _Asked:
     names = (line.split()[-1].partition("@")[0] for line in _run("nm", "-D", str(path)).splitlines())
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
     return _Asked(
-        {name for name in names if ENTRY.fullmatch(name)},
+        {name for name in names if ENTRY.fullmatch(name)} | _by_name(path),
         {name for name in needed if LIBRARY.fullmatch(name)},
         _static_entries(path) if copies else [],
     )
+
+
+def _by_name(path: Path) -> set[str]:
+    place = re.search(r" \.rodata +\S+ +\w+ (\w+) (\w+)", _run("readelf", "--section-headers", "--wide", str(path)))
+    if not place:
+        return set()
+    with path.open("rb") as stream:
+        stream.seek(int(place[1], 16))
+        return {found[0].decode() for found in BY_NAME.finditer(stream.read(int(place[2], 16)))}
 
 
 def _of_triton(wheel: Wheel) -> set[str]:

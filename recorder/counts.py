@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
 from . import Refused
-from .record import Recording, caching, explained, recording
+from .record import Recording, caching, explained, recording, unfinished
+
+Count = TypeVar("Count")
 
 
 class Launched(NamedTuple):
@@ -55,6 +57,10 @@ def launched(call: Callable[[], object], reads_by_design: str = "") -> Launched:
     """
     if not caching():
         raise Refused("The caching allocator is switched off, so it has no peaks: start the process with caching.")
+    return agreed(lambda: _launched(call, reads_by_design))
+
+
+def _launched(call: Callable[[], object], reads_by_design: str) -> Launched:
     _empty()
     torch.cuda.reset_peak_memory_stats()
     allocated = torch.cuda.memory_allocated()
@@ -83,6 +89,30 @@ def requested(call: Callable[[], object], reads_by_design: str = "") -> Requeste
             "Requested bytes can be counted only without the caching allocator: start the process without it "
             "(PYTORCH_NO_CUDA_MEMORY_CACHING=1)."
         )
+    return agreed(lambda: _requested(call, reads_by_design))
+
+
+def agreed(count: Callable[[], Count]) -> Count:
+    """What `count` returns, counted again where the answer may depend on how far the device is.
+
+    Raises Refused where it is another if the device never finishes before the host waits.
+    """
+    with recording() as recorded:
+        found = count()
+    if recorded.queries:
+        with unfinished():
+            other = count()
+        if other != found:
+            asked = ", ".join(recorded.queries)
+            raise Refused(
+                f"{asked} asked whether the device had finished, and the counts depend on the answer, which only a GPU "
+                "knows: a block that another stream used, or pinned memory after a copy, is free when it has. Wait for "
+                "the device before that is freed, or leave this case out."
+            )
+    return found
+
+
+def _requested(call: Callable[[], object], reads_by_design: str) -> Requested:
     _empty()
     recorded = _recorded(call, reads_by_design)
     return Requested(recorded.peak, recorded.retained, len(recorded.allocations), recorded.kernels)

@@ -37,8 +37,13 @@ size_t card_occupied(void) { return bytes_named("RECORDER_OCCUPIED", 0); }
 const char *recorder_card(void) { return card()->name; }
 int recorder_capability(void) { return 10 * card()->major + card()->minor; }
 
+/* Whether other hardware may read memory that is mapped, which decides a flag of cuMemCreate and no bytes. */
+static const int DIRECT_ACCESS_TO_MAPPED = 110;
+
 static int attribute(int *value, int number, int device, const char *name) {
     if (device != 0) return failed(INVALID_DEVICE);
+    *value = 0;
+    if (number == DIRECT_ACCESS_TO_MAPPED) return SUCCESS;
     for (size_t i = 0; i < card()->attribute_count; i++)
         if (card()->attributes[i].number == number) {
             *value = card()->attributes[i].value;
@@ -83,10 +88,23 @@ static int answer(int *into, int value) {
 
 size_t cudnnGetCudartVersion(void) { return CUDA_VERSION; }
 
-int cudaGetDeviceCount(int *into) { return answer(into, 1); }
-int cuDeviceGetCount(int *into) { return answer(into, 1); }
+/* Whether this process may see the one device: CUDA_VISIBLE_DEVICES names it first, or is not there. */
+static int visible(void) {
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+    char *end;
+    return !seen || (strtol(seen, &end, 10) == 0 && end != seen && (!*end || *end == ','));
+}
+
+static int count(int *into) {
+    *into = visible();
+    return *into ? SUCCESS : failed(NO_DEVICE);
+}
+
+int cudaGetDeviceCount(int *into) { return count(into); }
+int cuDeviceGetCount(int *into) { return count(into); }
+int cuInit(void) { return visible() ? SUCCESS : NO_DEVICE; }
 int cudaGetDevice(int *into) { return answer(into, 0); }
-int cudaSetDevice(int device) { return device == 0 ? SUCCESS : failed(INVALID_DEVICE); }
+int cudaSetDevice(int device) { return device == 0 && visible() ? SUCCESS : failed(INVALID_DEVICE); }
 int cuDeviceGet(int *into, int device) { return device == 0 ? answer(into, 0) : failed(INVALID_DEVICE); }
 int cudaDeviceCanAccessPeer(int *into) { return answer(into, 0); }
 
@@ -111,7 +129,6 @@ int cuDeviceComputeCapability(int *major, int *minor) {
     return SUCCESS;
 }
 
-SUCCEEDS(cuInit)
 SUCCEEDS(cuLogsRegisterCallback)
 SUCCEEDS(cuLogsUnregisterCallback)
 SUCCEEDS(cudaSetDeviceFlags)
@@ -134,3 +151,14 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     *active = 1;
     return device == 0 ? SUCCESS : failed(INVALID_DEVICE);
 }
+
+/* NVML, by which PyTorch counts devices, names the processes in a message that memory ran out, and asks whether the card
+   shares memory with other machines. */
+static const int NVML_NOT_SUPPORTED = 3;
+SUCCEEDS(nvmlInit)
+SUCCEEDS(nvmlInit_v2)
+SUCCEEDS(nvmlShutdown)
+int nvmlDeviceGetCount_v2(unsigned *into) { return answer((int *)into, 1); }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *place, void **device) { return *device = (void *)place, SUCCESS; }
+int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count) { return (void)device, answer((int *)count, 0); }
+int nvmlDeviceGetGpuFabricInfoV(void) { return NVML_NOT_SUPPORTED; }

@@ -30,6 +30,7 @@ void record(enum kind kind, const char *name, uint64_t bytes, enum direction dir
         append((struct event){name, bytes, READ_BACK, direction});
     if (kind == KERNEL || kind == LIBRARY_CALL || kind == FILL || (kind == COPY && direction == DEVICE_TO_DEVICE))
         computed = 1;
+    if (kind == KERNEL || kind == LIBRARY_CALL || kind == FILL || kind == COPY) given_to_device();
 }
 
 void distrust(void) { computed = 1; }
@@ -63,6 +64,8 @@ static const char *sentence(int error) {
     case INVALID_VALUE: return "invalid argument";
     case OUT_OF_MEMORY: return "out of memory";
     case INVALID_FUNCTION: return "invalid device function";
+    case NO_DEVICE: return "no CUDA-capable device is detected";
+    case NOT_READY: return "device not ready";
     case INVALID_DEVICE: return "invalid device ordinal";
     case NOT_SUPPORTED: return "refused by the recorder: what was asked cannot be told without a GPU";
     case NO_BODY: return "an entry that the recorder does not stand in for was called";

@@ -16,20 +16,32 @@
 #include <unistd.h>
 
 struct block {
-    char *address, *end; /* whole pages */
-    size_t bytes;        /* as asked for */
-    int file;            /* what other processes map, or -1 where none may */
+    char *address, *end;    /* whole pages */
+    size_t bytes;           /* as asked for */
+    int file;               /* what other processes map, or -1 where none may */
+    struct physical *under; /* what is mapped there, or NULL where nothing else was asked for */
 };
 
 /* Trees of blocks by address, as search.h has them, since every copy asks which block an address is in. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *on_device, *on_host, *of_others; /* of_others: device memory of other processes */
-static size_t taken;
+static size_t taken, small, large; /* bytes as asked, and of these what a card puts together and in granules of their own */
 
 /* What addresses are multiples of: more than the 256 bytes of the real cudaMalloc, so that no kernel is chosen otherwise. */
 static const size_t PAGE = 4096;
 
-static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+/* In which a card gives memory out. What is smaller than half of one shares it. */
+static const size_t GRANULE = 2 << 20;
+
+static size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+static size_t pages(size_t bytes) { return rounded(bytes, PAGE); }
+
+static void take(size_t bytes, int sign) {
+    taken += sign * bytes;
+    if (bytes < GRANULE / 2) small += sign * rounded(bytes, 512);
+    else large += sign * rounded(bytes, GRANULE);
+}
 
 static int before(const void *one, const void *other) {
     const struct block *a = one, *b = other;
@@ -69,9 +81,8 @@ static int64_t removed(void **tree, const void *address) {
     return (int64_t)bytes;
 }
 
-/* Bytes of device memory that can still be taken. */
-static size_t left(void) {
-    size_t gone = card_occupied() + taken, all = card_memory();
+static size_t left(size_t of_ours) {
+    size_t gone = card_occupied() + of_ours, all = card_memory();
     return gone < all ? all - gone : 0;
 }
 
@@ -80,13 +91,13 @@ static int allocate(void **address, size_t bytes, const char *name) {
     *address = NULL;
     if (!bytes) return SUCCESS;
     pthread_mutex_lock(&lock);
-    if (bytes > left()) {
+    if (bytes > left(taken)) {
         error = OUT_OF_MEMORY;
     } else {
         *address = mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (*address == MAP_FAILED) abort();
         add(&on_device, *address, bytes);
-        taken += bytes;
+        take(bytes, 1);
     }
     pthread_mutex_unlock(&lock);
     if (error) return failed(error);
@@ -100,7 +111,7 @@ static int release(void *address, const char *name) {
     int64_t bytes = removed(&on_device, address);
     if (bytes >= 0) {
         munmap(address, pages((size_t)bytes));
-        taken -= (size_t)bytes;
+        take((size_t)bytes, -1);
     }
     pthread_mutex_unlock(&lock);
     if (bytes < 0) return failed(INVALID_VALUE);
@@ -115,9 +126,78 @@ int cudaFree(void *address) { return release(address, __func__); }
 int cudaFreeAsync(void *address) { return release(address, __func__); }
 int cuMemFree_v2(void *address) { return release(address, __func__); }
 
+/* The driver's virtual memory, of which PyTorch makes expandable segments. Bytes are taken when they are created, and given
+   back when they are released and mapped nowhere. */
+struct physical {
+    size_t bytes;
+    int users; /* the one who created it, and each place where it is mapped */
+};
+
+int cuMemCreate(struct physical **handle, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    int room = bytes <= left(taken);
+    if (room) take(bytes, 1);
+    pthread_mutex_unlock(&lock);
+    if (!room) return OUT_OF_MEMORY;
+    if (!(*handle = malloc(sizeof **handle))) abort();
+    **handle = (struct physical){bytes, 1};
+    record(ALLOCATION, __func__, bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+int cuMemRelease(struct physical *handle) {
+    pthread_mutex_lock(&lock);
+    int last = !--handle->users;
+    if (last) take(handle->bytes, -1);
+    pthread_mutex_unlock(&lock);
+    if (!last) return SUCCESS;
+    record(FREE, __func__, handle->bytes, HOST_TO_HOST);
+    free(handle);
+    return SUCCESS;
+}
+
+int cuMemAddressReserve(void **address, size_t bytes) {
+    *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return *address == MAP_FAILED ? OUT_OF_MEMORY : SUCCESS;
+}
+
+int cuMemAddressFree(void *address, size_t bytes) { return munmap(address, bytes) ? INVALID_VALUE : SUCCESS; }
+
+int cuMemMap(void *address, size_t bytes, size_t offset, struct physical *handle) {
+    (void)offset;
+    pthread_mutex_lock(&lock);
+    add(&on_device, address, bytes);
+    holding(&on_device, address)->under = handle;
+    handle->users++;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int cuMemUnmap(char *address, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        pthread_mutex_lock(&lock);
+        struct block *block = holding(&on_device, address + done);
+        struct physical *under = block ? block->under : NULL;
+        int64_t size = under ? removed(&on_device, address + done) : -1;
+        pthread_mutex_unlock(&lock);
+        if (size < 0) return INVALID_VALUE;
+        madvise(address + done, (size_t)size, MADV_DONTNEED);
+        cuMemRelease(under);
+        done += (size_t)size;
+    }
+    return SUCCESS;
+}
+
+int cuMemGetAllocationGranularity(size_t *into) {
+    *into = GRANULE;
+    return SUCCESS;
+}
+
+SUCCEEDS(cuMemSetAccess)
+
 int cudaMemGetInfo(size_t *free, size_t *total) {
     *total = card_memory();
-    *free = left();
+    *free = left(large + rounded(small, GRANULE));
     return SUCCESS;
 }
 
@@ -202,8 +282,10 @@ size_t recorder_bytes(void) { return taken; }
 
 static int copy_and_wait(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
     int error = copy(to, from, bytes, direction, name);
-    if (!error) record(WAIT, name, 0, HOST_TO_HOST);
-    return error;
+    if (error) return error;
+    record(WAIT, name, 0, HOST_TO_HOST);
+    waited_for_default_stream();
+    return SUCCESS;
 }
 
 int cudaMemcpy(void *to, const void *from, size_t bytes, int direction) {

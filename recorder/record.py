@@ -24,7 +24,7 @@ from . import Refused
 
 KINDS = (
     *("allocation", "free", "host_allocation", "host_free", "kernel", "library_call", "copy", "fill", "wait"),
-    *("read_back", "assumption", "missing", "refusal"),
+    *("read_back", "assumption", "missing", "refusal", "query"),
 )
 """Kinds of event, in the order of `enum kind` in recorder.h."""
 
@@ -32,6 +32,10 @@ DIRECTIONS = ("host to host", "host to device", "device to host", "device to dev
 
 NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """The variable that switches PyTorch's caching allocator off, read when a process first allocates on the device."""
+
+UNFINISHED = "RECORDER_UNFINISHED"
+"""The variable with which the device has finished only what the host waited for, and without which it always has. It is
+read at each query, so a process may set it."""
 
 
 class Event(NamedTuple):
@@ -94,6 +98,11 @@ class Recording:
         """Answers that depend on a kernel's registers, which the recorder does not know, by entry. A release may size a grid
         or a scratch buffer by them."""
         return Counter(event.name for event in self._of("assumption"))
+
+    @property
+    def queries(self) -> Counter[str]:
+        """How often the host asked whether the device had finished when it need not have, by entry."""
+        return Counter(event.name for event in self._of("query"))
 
     @property
     def allocations(self) -> list[int]:
@@ -222,6 +231,18 @@ def capability() -> str:
 def caching() -> bool:
     """Whether PyTorch's caching allocator stands between tensors and cudaMalloc in this process."""
     return NO_CACHING not in os.environ
+
+
+@contextlib.contextmanager
+def unfinished() -> Iterator[None]:
+    """Inside the block the device has finished only what the host waited for."""
+    ours = UNFINISHED not in os.environ
+    os.environ[UNFINISHED] = "1"
+    try:
+        yield
+    finally:
+        if ours:
+            del os.environ[UNFINISHED]
 
 
 def taken() -> int:

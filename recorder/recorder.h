@@ -22,7 +22,8 @@ enum kind {
     READ_BACK,       /* the host reads bytes from the device after something ran there: their values are wrong */
     ASSUMPTION,      /* an answer that depends on a kernel's registers, which the recorder does not know */
     MISSING,         /* an entry without a body was called */
-    REFUSAL          /* an entry with a body was asked for what it cannot answer */
+    REFUSAL,         /* an entry with a body was asked for what it cannot answer */
+    QUERY            /* the host asked whether the device has finished, and it need not have */
 };
 
 /* The numbers of cudaMemcpyKind. */
@@ -40,10 +41,12 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     INVALID_FUNCTION = 98,
+    NO_DEVICE = 100,
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    NOT_READY = 600,
     NOT_SUPPORTED = 801,
     NO_BODY = 999
 };
@@ -105,6 +108,8 @@ HIDDEN void *named(const char *name); /* a handle of a kernel or a module that i
 /* order.c */
 HIDDEN int create_handle(void **handle); /* a handle unlike every other that is there; several threads may ask */
 HIDDEN int destroy_handle(void *handle);
+HIDDEN void given_to_device(void); /* something was queued there */
+HIDDEN void waited_for_default_stream(void);
 
 /* redirect.c */
 HIDDEN void redirect_static_runtime(void);

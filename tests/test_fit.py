@@ -10,9 +10,10 @@ from recorder.build import Built, build
 from recorder.cards import DEVICES
 from recorder.environments import create, python_for
 from torch_history.cli import main
+from torch_history.cli.fit import UNSURE, _answer
 from torch_history.measuring.upgrading import fits as answer
 from torch_history.measuring.upgrading.batches import TRIES, Largest, Outcome, Try, largest
-from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Process, explained, find
+from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Process, Wanted, explained, find
 from torch_history.measuring.upgrading.fits import said_of
 from torch_history.releases.axis import Axis
 from torch_history.system.errors import UserError
@@ -140,6 +141,23 @@ functions = {"sort": torch.sort}
 """
 
 
+TWO_STREAMS = """
+import torch
+def inputs(device):
+    return torch.cuda.Stream(device)
+def shared(side):
+    for _ in range(8):
+        block = torch.empty(20 * 2**20, dtype=torch.uint8, device="cuda")
+        block.record_stream(side)
+        del block
+    torch.cuda.synchronize()
+def alone(side):
+    for _ in range(8):
+        torch.empty(20 * 2**20, dtype=torch.uint8, device="cuda")
+functions = {"shared": shared, "alone": alone}
+"""
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Built:
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
@@ -172,6 +190,25 @@ def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built, gpu, tmp_p
         found = process.held("sort", "", None, 0)
     assert not found["out_of_memory"]
     assert found["peak_allocated"] >= 2 * 8 * 100_000
+
+
+@pytest.mark.releases
+def test_what_depends_on_a_device_that_may_not_have_finished_is_a_range(built, tmp_path, monkeypatch):
+    """A block of 20 MiB that a second stream uses is free when that has finished: one is enough, or it takes all eight."""
+    workload, block = tmp_path / "streams.py", 20 * MIB
+    workload.write_text(TWO_STREAMS)
+    both = answer.count(built, find("t4", 1.2), workload, lambda _: None)
+    assert [each.reserved for each in both] == [(block, 8 * block), (block, block)]
+    said = _answer(both, find("t4", 1.2))
+    assert re.search(r"20\.0 +20\.0 to 160\.0", said)
+    assert "A range: memory that two streams use" in said
+    assert UNSURE not in _answer(both[1:], find("t4", 1.2))
+    # PyTorch waits for the device before it runs out of memory.
+    with Process(built, find("t4"), workload) as process:
+        monkeypatch.setattr(process, "uncounted", 0)
+        for memory, outcome in ((block, Outcome.FITS), (block - 1, Outcome.TOO_MUCH)):
+            monkeypatch.setattr(process, "_wanted", Wanted(find("t4").card, memory))
+            assert process.attempt("shared", "", None).outcome is outcome
 
 
 @pytest.mark.releases

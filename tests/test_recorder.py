@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from recorder import Refused, record
-from recorder.build import Built, Wheel, build, compile_bodies, link, redirection_source, stub_source
+from recorder.build import Built, Wheel, build, compile_bodies, cudnn_source, link, redirection_source, stub_source
 from recorder.cards import DEVICES, cards, source
 from recorder.environments import create
 from torch_history.releases.axis import Axis
@@ -41,6 +41,13 @@ int cudaIpcCloseMemHandle(void *); int cudaEventCreateWithFlags(void **, unsigne
 int cudaIpcGetEventHandle(handle_t *, void *); int cudaIpcOpenEventHandle(void **, handle_t);
 int fork(void); int getppid(void); int wait(int *); void _exit(int);
 int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
+int cudaDeviceSynchronize(void); int cudaStreamCreateWithPriority(void **, unsigned, int); int cudaEventSynchronize(void *);
+int cudaStreamGetPriority(void *, int *); int cudaStreamQuery(void *); int cudaEventQuery(void *);
+int cudaEventRecord(void *, void *); int cudaStreamWaitEvent(void *, void *, unsigned);
+int cudaGetDeviceCount(int *); int cuInit(unsigned); int cuptiGetResultString(int, const char **);
+int cuptiActivityGetNumDroppedRecords(void *, unsigned, size_t *);
+int cuMemCreate(void **, size_t); int cuMemRelease(void *); int cuMemAddressReserve(char **, size_t);
+int cuMemAddressFree(char *, size_t); int cuMemMap(char *, size_t, size_t, void *); int cuMemUnmap(char *, size_t);
  int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
@@ -62,7 +69,7 @@ from recorder.record import recording, card
 library = ctypes.CDLL(sys.argv[1])
 with recording() as recorded:
     returned = library.run()
-names = "kernels library_calls copies waits allocations peak retained read_backs"
+names = "kernels library_calls copies waits allocations peak retained read_backs queries"
 answer = {name: getattr(recorded, name) for name in names.split()}
 answer["fills"] = [event.bytes for event in recorded.events if event.kind == "fill"]
 try:
@@ -146,6 +153,77 @@ def test_part_of_the_cards_memory_may_be_another_program_s(program):
     assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
 
 
+@pytest.mark.parametrize(
+    ("sizes", "granules"), [((1,), 1), ((1000, 2**20 - 1, 500), 1), ((3 * 2**20, 3 * 2**20), 4), ((20 * 2**20,), 10)]
+)
+def test_free_memory_falls_by_granules_of_two_mebibytes_and_comes_back(program, sizes, granules):
+    take = "".join(f"cudaMalloc(&a[{place}], {size});" for place, size in enumerate(sizes))
+    give = "".join(f"cudaFree(a[{place}]);" for place in range(len(sizes)))
+    body = (
+        f"void *a[9]; size_t free, all, after; cudaMemGetInfo(&free, &all); {take} cudaMemGetInfo(&after, &all); {give}"
+    )
+    body += "size_t end; cudaMemGetInfo(&end, &all); return end == free ? (free - after) / 1024 : -1;"
+    assert program(body)["returned"] == granules * 2048
+
+
+def test_bytes_of_virtual_memory_are_taken_once_and_given_back_when_nothing_uses_them(program):
+    """Two pieces of 2 MiB: the first is released and still mapped, the second is unmapped and then released."""
+    body = """void *one, *two; char *at; size_t size = 2 << 20; int there = 41, back = 0;
+    cuMemAddressReserve(&at, 4 * size); cuMemCreate(&one, size); cuMemCreate(&two, size);
+    int errors = cuMemMap(at, size, 0, one) + cuMemMap(at + size, size, 0, two) + cuMemRelease(one);
+    errors += cudaMemcpyAsync(at + size + 8, &there, 4, 1, NULL) + cudaMemcpyAsync(&back, at + size + 8, 4, 2, NULL);
+    size_t before, after, all; cudaMemGetInfo(&before, &all); errors += cuMemUnmap(at, 2 * size);
+    cudaMemGetInfo(&after, &all);
+    errors += !cuMemUnmap(at, size) + !cudaMemcpyAsync(at, &there, 4, 1, NULL) + (after - before != size);
+    return errors ? -errors : back + cuMemRelease(two) + cuMemAddressFree(at, 4 * size);"""
+    recorded = program(body)
+    assert (recorded["returned"], recorded["allocations"]) == (41, [2**21, 2**21])
+    assert (recorded["peak"], recorded["retained"]) == (2**22, 0)
+    assert program("void *a; return cuMemCreate(&a, 15843721217);")["returned"] == 2
+
+
+@pytest.mark.parametrize(
+    ("seen", "count"), [("0", 1), ("0,1", 1), ("32", 0), ("1,0", 0), ("", 0), ("-1", 0), ("GPU-8d0f", 0)]
+)
+def test_a_process_sees_the_one_device_unless_it_is_told_of_others(program, seen, count):
+    """100 is CUDA's cudaErrorNoDevice."""
+    body = "int n = 7; int error = cudaGetDeviceCount(&n); return 1000 * cuInit(0) + 10 * error + n;"
+    assert program(body, CUDA_VISIBLE_DEVICES=seen)["returned"] == (1 if count else 101_000)
+    assert program(body)["returned"] == 1
+
+
+@pytest.mark.parametrize(("asked", "got"), [(0, 0), (-1, -1), (-5, -5), (-9, -5), (3, 0)])
+def test_a_stream_has_the_priority_that_it_was_given_within_the_range(program, asked, got):
+    body = f"void *s; int priority; cudaStreamCreateWithPriority(&s, 1, {asked}); cudaStreamGetPriority(s, &priority);"
+    assert program(body + "return priority;")["returned"] == got
+
+
+def test_the_profiler_is_told_that_there_is_nothing_and_finds_no_rubbish(program):
+    body = """const char *text = NULL; size_t dropped = 7; int error = cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped);
+    return !error + 10 * cuptiGetResultString(1, &text) + 100 * !text + 1000 * dropped;"""
+    recorded = program(body)
+    assert recorded["returned"] == 0
+    assert "refused" not in recorded
+
+
+def test_nvml_knows_one_device_of_no_process_that_reaches_no_other_machine(program):
+    body = """unsigned devices = 7, processes = 7; void *device;
+    int errors = nvmlInit_v2() + nvmlDeviceGetCount_v2(&devices) + nvmlDeviceGetHandleByPciBusId_v2("0000:01:00.0", &device);
+    errors += nvmlDeviceGetComputeRunningProcesses(device, &processes, NULL) + nvmlShutdown();
+    return errors ? -1 : 100 * devices + 10 * processes + nvmlDeviceGetGpuFabricInfoV(device, NULL);"""
+    assert program(body)["returned"] == 103
+
+
+def test_cudnn_tells_the_version_that_the_wheel_requires(tmp_path):
+    text = tmp_path / "version.c"
+    asks = "int major, minor, patch; cudnnGetProperty(0, &major); cudnnGetProperty(1, &minor); cudnnGetProperty(2, &patch);"
+    says = 'printf("%zu %d %d %d", cudnnGetVersion(), major, minor, patch);'
+    for version, said in (((9, 1, 0), "90100 9 1 0"), ((8, 5, 0), "8500 8 5 0")):
+        text.write_text(f"#include <stdio.h>\n{cudnn_source(version)}\nint main(void) {{ {asks} {says} }}")
+        subprocess.run(["gcc", "-o", str(tmp_path / "version"), str(text)], check=True)
+        assert ran(str(tmp_path / "version"), code=None).stdout == said
+
+
 SHARING = """void *a, *b; int there = 41, back = 0, ended = 0; handle_t handle; cudaMalloc(&a, 8);
     cudaMemcpyAsync(a, &there, 4, 1, NULL); if (cudaIpcGetMemHandle(&handle, a)) return -1;"""
 
@@ -195,6 +273,50 @@ def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(pr
         for (int j = 0; j <= i; j++) same += !handles[i] || (i != j && handles[i] == handles[j]);
     return same;"""
     assert program(body)["returned"] == 0
+
+
+TWO_STREAMS = """void *s, *t, *e, *f; cudaStreamCreateWithPriority(&s, 1, 0); cudaStreamCreateWithPriority(&t, 1, -1);
+    cudaEventCreateWithFlags(&e, 2); cudaEventCreateWithFlags(&f, 2);"""
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "unfinished"),
+    [
+        ("return cudaEventQuery(e);", {}, 0),
+        ("cudaEventRecord(e, s); return cudaEventQuery(e);", {"cudaEventQuery": 1}, 600),
+        ("cudaEventRecord(e, s); cudaStreamSynchronize(t); return cudaEventQuery(e);", {"cudaEventQuery": 1}, 600),
+        ("cudaEventRecord(e, s); cudaStreamSynchronize(s); return cudaEventQuery(e);", {}, 0),
+        ("cudaEventRecord(e, s); cudaDeviceSynchronize(); return cudaEventQuery(e);", {}, 0),
+        ("cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(f); return cudaEventQuery(e);", {}, 0),
+        (
+            "cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(e); return cudaEventQuery(f);",
+            {"cudaEventQuery": 1},
+            600,
+        ),
+        (
+            "cudaEventRecord(e, s); cudaStreamWaitEvent(t, e, 0); cudaEventRecord(f, t); cudaEventSynchronize(f);"
+            " return cudaEventQuery(e);",
+            {},
+            0,
+        ),
+        ("return cudaStreamQuery(s);", {}, 0),
+        ("launch(); return cudaStreamQuery(NULL);", {"cudaStreamQuery": 1}, 600),
+        ("launch(); cudaStreamSynchronize(NULL); return cudaStreamQuery(NULL);", {}, 0),
+    ],
+)
+def test_a_device_has_finished_what_the_host_waited_for_and_the_rest_as_the_switch_says(
+    program, body, asked, unfinished
+):
+    """600 is CUDA's cudaErrorNotReady. Streams end in order, and one that waits for an event ends after it."""
+    finished = program(TWO_STREAMS + body)
+    assert (finished["returned"], finished["queries"]) == (0, asked)
+    other = program(TWO_STREAMS + body, RECORDER_UNFINISHED="1")
+    assert (other["returned"], other["queries"]) == (unfinished, asked)
+
+
+def test_a_host_that_does_nothing_but_ask_is_told_in_the_end(program):
+    body = "cudaEventRecord(e, s); while (cudaEventQuery(e)); return 7;"
+    assert program(TWO_STREAMS + body, RECORDER_UNFINISHED="1")["returned"] == 7
 
 
 @pytest.mark.parametrize(
@@ -282,6 +404,22 @@ def wheel(environment: Path, cuda: str = "'12.8'", nvrtc: bool = True) -> Path:
     return environment
 
 
+def test_entries_that_a_library_finds_by_their_names_are_there_as_if_it_imported_them(tmp_path):
+    environment = wheel(tmp_path)
+    library = next(environment.glob("lib/python*/site-packages/torch")) / "lib" / "libc10_cuda.so"
+    library.parent.mkdir()
+    program = """#include <dlfcn.h>
+    void cudaNoSuchImport(void); void imports(void) { cudaNoSuchImport(); }
+    void *counts(void) { return dlsym(0, "nvmlNoSuchEntry"); }
+    void *finds(void) { return dlsym(0, "cuNoSuchEntry") ? dlsym(0, "cuMemcpyHtoD_v2") : "not cuAnEntry"; }"""
+    (tmp_path / "found.c").write_text(program)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "found.c")], check=True)
+    built = build(environment)
+    assert built.stubs == ["cuNoSuchEntry", "cudaNoSuchImport", "nvmlNoSuchEntry"]
+    assert (built.folder / "lib" / "libnvidia-ml.so.1").exists()  # by which 2.14.1 asks for a card's reach
+    assert "cuMemcpyHtoD_v2" in built.bodies
+
+
 def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     built = Built(tmp_path, Wheel(tmp_path, "2.9.0", (12, 8)), [], [])
@@ -324,11 +462,11 @@ def installed(version: str, python: str, folder: Path) -> Built:
     return build(create(release, python, folder / version))
 
 
-def run(built: Built, script: str, **how: Any) -> str:
+def run(built: Built, script: str, unfinished: bool = False, words: tuple[str, ...] = (), **how: Any) -> str:
     python = built.wheel.packages.parents[2] / "bin" / "python"
-    surroundings = built.surroundings(**how)
+    surroundings = built.surroundings(**how) | ({record.UNFINISHED: "1"} if unfinished else {})
     # Unbuffered: else a process that is forked prints what this one held back.
-    command = [str(python), "-u", "-c", script, str(ROOT)]
+    command = [str(python), "-u", "-c", script, str(ROOT), *words]
     ended = ran(*command, env=surroundings)
     return ended.stdout
 
@@ -404,6 +542,54 @@ def test_the_caching_allocator_gets_and_gives_back_what_its_model_says(built):
     }
 
 
+ASYNCHRONOUS = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from recorder import Refused
+from recorder.counts import launched
+from recorder.record import recording
+
+def on_a_side_stream():
+    side = torch.cuda.Stream()
+    for _ in range(8):
+        block = torch.empty(20 * 2**20, dtype=torch.uint8, device="cuda")
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(10**9)
+        block.record_stream(side)
+        del block
+
+def from_pinned_memory():
+    places, to = set(), torch.empty(2**20, device="cuda")
+    for _ in range(8):
+        pinned = torch.empty(2**20, pin_memory=True)
+        to.copy_(pinned, non_blocking=True)
+        places.add(pinned.data_ptr())
+        del pinned
+    return len(places)
+
+torch.cuda.init()
+with recording() as recorded:
+    on_a_side_stream()
+print(recorded.peak // (20 * 2**20), len(recorded.queries) > 0, from_pinned_memory())
+try:
+    print(launched(from_pinned_memory).copied == {"host to device": [4 * 2**20] * 8})
+    launched(on_a_side_stream)
+except Refused as refused:
+    print(refused)
+"""
+
+
+@pytest.mark.releases
+def test_what_is_free_when_the_device_has_finished_is_counted_at_both_ends_or_refused(built):
+    """Eight blocks that a busy stream uses, and eight pinned buffers that are copied from: a GPU that is done takes one of
+    each, and one that is not takes eight. Copies are the same, and pinned memory is no device's."""
+    finished = run(built, ASYNCHRONOUS).splitlines()
+    assert finished[:2] == ["1 True 1", "True"]
+    assert finished[2].startswith("cudaEventQuery asked whether the device had finished")
+    assert run(built, ASYNCHRONOUS, unfinished=True).splitlines()[0] == "8 True 8"
+
+
 BACKWARD = """
 import os, torch
 x, w, g = (torch.ones(128, 128, device="cuda", requires_grad=of == "w") for of in "xwg")
@@ -414,23 +600,84 @@ print(torch.cuda.memory_allocated() - before, flush=True)
 os._exit(0)  # 2.14.1 now and then aborts in its own end
 """
 
+BIASED = """
+import os, sys, threading, torch
+sys.path.insert(0, sys.argv[1])
+from recorder.record import recording
+x, w = (torch.ones(128, 128, device="cuda") for _ in "xw")
+bias, done = torch.ones(128, device="cuda"), threading.Event()
+def product():
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    with torch.no_grad(), recording() as recorded:
+        torch.addmm(bias, x, w)
+    return torch.cuda.memory_allocated() - before, torch.cuda.max_memory_allocated() - before, *recorded.library_calls
+def twice():
+    (first, *_), (_, peak, called) = product(), product()
+    print(first, peak, called, flush=True)
+twice()
+thread = threading.Thread(target=lambda: (twice(), os._exit(0)))
+thread.start()
+thread.join()
+"""
+
 
 @pytest.mark.releases
 @pytest.mark.parametrize(
-    ("version", "python", "turing", "hopper"),
+    ("version", "python", "turing", "hopper", "by_lt"),
     [
-        *(("1.13.1", "3.9", 0, 0), ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024)),
-        ("2.6.0", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024),
-        *(("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024), ("2.15.0", "3.11", 0, 0)),
+        *(("1.13.1", "3.9", 0, 0, 2**20), ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 2**20)),
+        ("2.6.0", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 2**20),
+        *(("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 0), ("2.15.0", "3.11", 0, 0, 2**20)),
     ],
 )
-def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python, turing, hopper, tmp_path):
+def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python, turing, hopper, by_lt, tmp_path):
     """Autograd's thread has a handle of cuBLAS of its own, and PyTorch keeps a workspace for each handle and stream: of
-    :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product."""
+    :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product.
+
+    cublasLt's is made for each call, of 1 MiB as #73328 has it. 2.14 has it work in that of the thread's handle.
+    """
     made, gradient = installed(version, python, tmp_path), 128 * 128 * 4
     left = {card: int(run(made, BACKWARD, card=card)) for card in ("turing", "hopper")}
+    biased = run(made, BIASED).splitlines()
     shutil.rmtree(tmp_path)  # pytest would keep several releases
     assert left == {"turing": gradient + turing, "hopper": gradient + hopper}
+    assert biased == [f"{turing} {gradient + by_lt} cublasLtMatmul"] * 2
+
+
+EXPANDABLE = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:" + sys.argv[2]
+import torch
+from recorder.record import recording, taken
+with recording() as recorded:
+    held = [torch.empty(size, dtype=torch.uint8, device="cuda") for size in json.loads(sys.argv[3])]
+    stats = torch.cuda.memory_stats()
+    print(stats["requested_bytes.all.current"], stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"])
+    del held[1:]
+    torch.cuda.empty_cache()
+    print(torch.cuda.memory_reserved(), taken())
+recorded.sound()
+print(recorded.peak)
+"""
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize("version", ["2.6.0", "2.14.1"])
+def test_expandable_segments_grow_by_20_mebibytes_and_give_back_what_is_free(version, tmp_path):
+    """As PyTorch's documentation has them, blocks lie one after the other in one segment that is mapped piece by piece.
+    Otherwise the model of the caching allocator says it."""
+    mebibyte, made, model = 2**20, installed(version, "3.11", tmp_path), caching_allocator.Allocator()
+    sizes = [15 * mebibyte, 33 * mebibyte, 11 * mebibyte, 15 * mebibyte, 27 * mebibyte - 512]
+    asked, blocks = sum(sizes), [model.take(size) for size in sizes]
+    lines = {switch: run(made, EXPANDABLE, words=(switch, str(sizes))).split() for switch in ("True", "False")}
+    shutil.rmtree(tmp_path)
+    pieces, piece = -(-asked // (20 * mebibyte)) * 20 * mebibyte, 20 * mebibyte
+    assert [int(number) for number in lines["True"]] == [asked, asked, pieces, piece, piece, pieces]
+    assert blocks[0]
+    first, whole = blocks[0].size, model.reserved
+    assert [int(number) for number in lines["False"]] == [asked, model.allocated, whole, first, first, whole]
 
 
 CASE = """

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 MINUTES_EACH = 2
 MINUTES_TO_COUNT = 1
 
+UNSURE = (
+    "A range: memory that two streams use is free when the device has finished. The first number is for a device that "
+    "always has, the second for one that finishes only what the host waits for."
+)
+
 
 @click.command()
 @click.argument("workload", type=click.Path(path_type=Path))
@@ -65,12 +70,15 @@ def _answer(counted: list[Counted], wanted: Wanted) -> str:
     from ..measuring.upgrading.counted import MIB
     from ..measuring.upgrading.fits import said_of
 
+    def ends(of: tuple[int, int]) -> str:
+        return " to ".join(dict.fromkeys(f"{each / MIB:,.1f}" for each in of))
+
     lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", f"Card: {wanted.title}"]
     for variant in dict.fromkeys(each.variant for each in counted):
         rows = [each for each in counted if each.variant == variant]
         lines += ["", f"{variant}{f', {rows[0].at}' if rows[0].at else ''}"]
         lines.append(_line("release", "peak allocated", "peak reserved"))
-        lines += [_line(each.release, f"{each.allocated / MIB:,.1f}", f"{each.reserved / MIB:,.1f}") for each in rows]
+        lines += [_line(each.release, ends(each.allocated), ends(each.reserved)) for each in rows]
         if len(rows) > 1:
             first, last = rows[0], rows[-1]
             changes = _change(first.allocated, last.allocated), _change(first.reserved, last.reserved)
@@ -80,6 +88,8 @@ def _answer(counted: list[Counted], wanted: Wanted) -> str:
             sizes = [f"{size or 'as it is'}: {tried.outcome.value}" for size, tried in each.sizes.items()]
             said = [said_of(each.batches)] if each.batches else sizes
             lines += [f"  {each.release:<10}{line}" for line in said]
+    if any(low != high for each in counted for low, high in (each.allocated, each.reserved)):
+        lines += ["", UNSURE]
     most = max(each.uncounted for each in counted)
     lines += [
         "",
@@ -94,8 +104,11 @@ def _line(name: str, allocated: str, reserved: str) -> str:
     return f"  {name:<10}{allocated:>16}{reserved:>16}"
 
 
-def _change(before: int, after: int) -> str:
-    return f"{(after - before) / 2**20:+,.1f} ({(after - before) / before:+.1%})" if before else "-"
+def _change(before: tuple[int, int], after: tuple[int, int]) -> str:
+    changes = [
+        f"{(new - old) / 2**20:+,.1f} ({(new - old) / old:+.1%})" for old, new in zip(before, after, strict=True) if old
+    ]
+    return " to ".join(dict.fromkeys(changes)) or "-"
 
 
 COMMANDS = (fit,)

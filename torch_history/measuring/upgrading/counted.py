@@ -124,12 +124,14 @@ class Process:
     def __exit__(self, *_: object) -> None:
         self._process.close()
 
-    def held(self, variant: str, size: str, batch: int | None, occupied: int, memory: int = 0) -> dict[str, Any]:
+    def held(
+        self, variant: str, size: str, batch: int | None, occupied: int, memory: int = 0, *, unfinished: bool = False
+    ) -> dict[str, Any]:
         """What measure/fits.py says, on a card of which something else holds `occupied` bytes; on the wanted card's
         memory where none is named. Raises UserError where it cannot be counted."""
         memory = memory or self._wanted.memory
         question = {"variant": variant, "size": size, "batch": batch, "occupied": occupied, "memory": memory}
-        self._process.tell(question)
+        self._process.tell({**question, "unfinished": unfinished})
         answer = self._answer()
         what = f"'{variant}'" + (f" in size '{size}'" if size else "") + (f" with batch {batch}" if batch else "")
         if "refused" in answer:
@@ -142,15 +144,22 @@ class Process:
             )
         return answer
 
+    def ends(self, *asked: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As `held`, where the device has always finished, and where it finishes only what the host waits for; the same
+        where nobody asks whether it has."""
+        finished = self.held(*asked)
+        return finished, self.held(*asked, unfinished=True) if finished["queries"] else finished
+
     def attempt(self, variant: str, size: str, batch: int | None) -> Try:
         """Whether it fits on the wanted card: surely, surely not, or as what was not counted decides. Raises UserError."""
-        alone = self.held(variant, size, batch, 0)
-        if alone["out_of_memory"]:
+        alone = self.ends(variant, size, batch, 0)
+        if all(each["out_of_memory"] for each in alone):
             return Try(Outcome.TOO_MUCH)
-        taken = alone["peak_taken"]
-        fits = taken + self.uncounted <= self._wanted.memory
+        taken = max(each["peak_taken"] for each in alone)
+        fits = taken + self.uncounted <= self._wanted.memory and not any(each["out_of_memory"] for each in alone)
         if not fits:
-            fits = not self.held(variant, size, batch, self.uncounted)["out_of_memory"]
+            crowded = self.ends(variant, size, batch, self.uncounted)
+            fits = not any(each["out_of_memory"] for each in crowded)
         return Try(Outcome.FITS if fits else Outcome.UNCLEAR, taken)
 
     def _answer(self) -> dict[str, Any]:

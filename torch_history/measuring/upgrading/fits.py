@@ -25,14 +25,15 @@ Say = Callable[[str], None]
 @dataclass(frozen=True)
 class Counted:
     """One function of the workload on one release. `at`: the size or batch of `allocated` and `reserved`, peaks in
-    bytes where the card never runs out. `uncounted`: bytes that are not counted, at most. `batches`: what fits by batch,
-    None where the file has no parameter `batch`. `sizes`: what fits by size, in the file's order."""
+    bytes where the card never runs out: if it has always finished, and if never before the host waits. `uncounted`: bytes
+    that are not counted, at most. `batches`: what fits by batch, None where the file has no parameter `batch`. `sizes`:
+    what fits by size, in the file's order."""
 
     release: str
     variant: str
     at: str
-    allocated: int
-    reserved: int
+    allocated: tuple[int, int]
+    reserved: tuple[int, int]
     uncounted: int
     batches: Largest | None
     sizes: dict[str, Try]
@@ -85,15 +86,15 @@ def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:
         say(f"{process.version}, {variant}, {what}: {tried.outcome.value}")
         return tried
 
-    whole, memory, by_batch = process.held(variant, sizes[0], batch, 0, UNLIMITED), wanted.memory, None
+    ends, memory, by_batch = process.ends(variant, sizes[0], batch, 0, UNLIMITED), wanted.memory, None
     if batch is not None:
         by_batch = largest(lambda of: attempt(sizes[0], of), batch, memory - process.uncounted, memory)
     return Counted(
         release=process.version,
         variant=variant,
         at=f"batch {batch}" if batch else sizes[0],
-        allocated=whole["peak_allocated"],
-        reserved=whole["peak_reserved"],
+        allocated=(ends[0]["peak_allocated"], ends[1]["peak_allocated"]),
+        reserved=(ends[0]["peak_reserved"], ends[1]["peak_reserved"]),
         uncounted=process.uncounted,
         batches=by_batch,
         sizes={} if by_batch else {size: attempt(size, None) for size in sizes},
