@@ -56,6 +56,7 @@ from measure import (
     drawn,
     facts,
     launched,
+    libraries,
     planted,
     process,
     profile,
@@ -385,6 +386,9 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         # The recorder keeps what a process ever asked of CUDA, so this question is one of another process.
         with unforked.counting():
             _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
+    is_named = getattr(workload, "NAMES_LIBRARIES", False) and on == "cpu" and device.wanted(COUNTS)
+    if is_named and _LAUNCH.first("libraries"):
+        _say(libraries=libraries.answered(_calls(workload)))
 
     def measured() -> dict:
         kind, reason = "unavailable", ""
@@ -409,6 +413,13 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         if on == "recorder":
             _say(card=counted.card())
     return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", name, measured)
+
+
+def _calls(workload: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """`variant size` and what builds its call, for each case of a question."""
+    for variant, build in workload.variants.items():
+        for size in workload.sizes:
+            yield f"{variant} {size}", lambda build=build, size=size: build(workload.inputs(size, "cpu", SEED))
 
 
 def _require(workload: ModuleType, variant: str, size: str) -> None:

@@ -46,8 +46,8 @@ from ..system.files import is_number, parse, set_aside, write_atomically
 OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")
 """Facts of one case; all others are of the whole launch."""
 
-OF_THAT_METRIC = ("found", "recorded", "detectable", "turns")
-"""Those of them that belong to the metric that was asked, and to no other of the case."""
+OF_THAT_METRIC = ("found", "recorded", "detectable", "turns", "libraries")
+"""Facts that belong to the metric that was asked, and to no other of the case."""
 
 ANOTHER_CASE = "its process did not name this case, so nobody knows what its number is of"
 
@@ -103,6 +103,7 @@ class _Facts(Struct):
     found: dict[str, Any] = {}
     environment: dict[str, Any] = {}
     recorded: dict[str, Any] = {}
+    libraries: dict[str, str] = {}
     torch: str = ""
     device: str = ""
     card: str = ""
