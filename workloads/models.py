@@ -407,7 +407,7 @@ def _check_training(arguments: Arguments, result: Outcome) -> None:
         differences.append(told - (ahead - back) / (2 * STEP))
     off_by = float(np.sqrt(np.mean(np.square(differences))))
     if not off_by <= ALONG[result.dtype]:
-        raise WrongResult(f"the gradients of {model} are off by {off_by:.3g} along random directions, where each is about 1")
+        raise WrongResult(f"the gradients of {model} are off by {off_by:.3g} along directions of about 1 each")
 
 
 # --- ways to run them
