@@ -13,9 +13,11 @@ from __future__ import annotations
 import ast
 import atexit
 import contextlib
+import functools
 import gc
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import sys
@@ -416,10 +418,13 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
 
 
 def _calls(workload: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """`variant size` and what builds its call, for each case of a question."""
-    for variant, build in workload.variants.items():
-        for size in workload.sizes:
-            yield f"{variant} {size}", lambda build=build, size=size: build(workload.inputs(size, "cpu", SEED))
+    """`variant size` and what builds its call on the CPU, for each case of a question."""
+
+    def call(variant: str, size: str) -> Any:
+        return workload.variants[variant](workload.inputs(size, "cpu", SEED))
+
+    for variant, size in itertools.product(workload.variants, workload.sizes):
+        yield f"{variant} {size}", functools.partial(call, variant, size)
 
 
 def _require(workload: ModuleType, variant: str, size: str) -> None:

@@ -12,7 +12,7 @@ from .torch_here import np, torch
 
 from workloads import Unavailable, WrongResult, models, products
 
-DIMS = {
+DIMS: dict[str, Any] = {
     "transformer": {"batch": 2, "tokens": 5, "width": 6, "heads": 2},
     "convolutional": {"batch": 3, "side": 6, "channels": (2, 3, 4), "classes": 5},
     "lstm": {"batch": 2, "tokens": 4, "width": 3, "hidden": 5},
@@ -85,7 +85,7 @@ def convolutional(w: dict, x: Any) -> Any:
         border = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
         places = range(0, x.shape[2], stride)
         y = [[[np.tensordot(kernel, of[:, i : i + 3, j : j + 3], 3) for j in places] for i in places] for of in border]
-        flat = np.array(y).reshape(-1, len(kernel))
+        flat: Any = np.array(y).reshape(-1, len(kernel))
         factor, bias = w[f"norm{layer}.weight"], w[f"norm{layer}.bias"]
         same = [normalised(channel, factor[c], bias[c]) for c, channel in enumerate(flat.T)]
         x = np.maximum(np.array(same).T.reshape(np.shape(y)).transpose(0, 3, 1, 2), 0)

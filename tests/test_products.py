@@ -16,7 +16,7 @@ from .torch_here import np, torch
 from measure import libraries
 from workloads import Unavailable, WrongResult, dtypes, products
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "square": {"left": (5, 7), "right": (7, 3)},
     "transposed": {"left": (7, 5), "right": (3, 7), "transposed": True},
     "tall": {"left": (19, 2), "right": (2, 3)},

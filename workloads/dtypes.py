@@ -13,7 +13,9 @@ from . import Unavailable
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-LACKING = re.compile(r"not implemented for '|needs the cpu support|Could not run '|could not create a primitive")
+LACKING = re.compile(
+    r"not implemented for '|needs the cpu support|Could not run '|could not create a primitive|does not support bfloat16"
+)
 """What a release says of an operator that it has, and not for that dtype or device."""
 
 

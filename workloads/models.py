@@ -312,7 +312,7 @@ def loss_of(model: str, arguments: Arguments, weights: dict, given: list) -> flo
     cross entropy."""
     *x, target = given
     if model == "transformer":
-        predicted = _block(weights, *x, heads=arguments.dims[model]["heads"])
+        predicted = _block(weights, x[0], arguments.dims[model]["heads"])
     else:
         predicted = _PREDICTED[model](weights, *x)
     if target.dtype == np.int64:
@@ -463,8 +463,8 @@ def _training_autocast(model: str) -> Callable:
         if not hasattr(torch, "autocast"):
             raise Unavailable("torch.autocast needs torch >= 1.10")
         dtype = torch.bfloat16
-        step = _Training(model, *_built(model, arguments), lambda: torch.autocast(arguments.device, dtype))
-        return tried(step, dtype)
+        module, given = _built(model, arguments)
+        return tried(_Training(model, module, given, lambda: torch.autocast(arguments.device, dtype)), dtype)
 
     return build
 

@@ -91,8 +91,8 @@ def expected(left: np.ndarray, right: np.ndarray, stride: int, transposed: bool)
 def check(arguments: Arguments, result: Product) -> None:
     """Raises WrongResult unless the result is that of NumPy for the operands as their dtype holds them: int32 of int8, which
     is exact, and else of the same dtype."""
-    pair = (of.cpu().to(torch.float64).numpy() for of in operands(arguments, result.dtype))
-    want = expected(*pair, arguments.stride, arguments.transposed)
+    left, right = (of.cpu().to(torch.float64).numpy() for of in operands(arguments, result.dtype))
+    want = expected(left, right, arguments.stride, arguments.transposed)
     values = torch.int32 if result.dtype == torch.int8 else result.dtype
     if tuple(result.values.shape) != want.shape or result.values.dtype != values:
         raise WrongResult(
