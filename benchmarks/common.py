@@ -418,13 +418,14 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
 
 
 def _calls(workload: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """`variant size` and what builds its call on the CPU, for each case of a question."""
+    """`question variant size` and what builds its call on the CPU, for each case of a question."""
 
     def call(variant: str, size: str) -> Any:
         return workload.variants[variant](workload.inputs(size, "cpu", SEED))
 
+    question = workload.__name__.rpartition(".")[2]
     for variant, size in itertools.product(workload.variants, workload.sizes):
-        yield f"{variant} {size}", functools.partial(call, variant, size)
+        yield f"{question} {variant} {size}", functools.partial(call, variant, size)
 
 
 def _require(workload: ModuleType, variant: str, size: str) -> None:

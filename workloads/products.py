@@ -1,7 +1,7 @@
 """What do matrix products and convolutions cost, by dtype, shape and layout?
 
 oneDNN, MKL or PyTorch's own loops answer, and which of them does may change with a release. Compare the times of a variant,
-which is a dtype, between releases, and with float32. The launch's fact `libraries` names who answered each case.
+which is a dtype, between releases, and with float32. The environment's fact `libraries` names who answered each case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WARM_UP_CALLS = 1
 """Nothing here is compiled by PyTorch; a library generates its code at the first call."""
 
 NAMES_LIBRARIES = True
-"""The libraries that answer are a fact of a launch."""
+"""The libraries that answer are a fact of the environment."""
 
 SIDE = 28
 """Pixels of a convolution's result, so that each stride takes as many sums."""

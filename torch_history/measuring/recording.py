@@ -46,8 +46,8 @@ from ..system.files import is_number, parse, set_aside, write_atomically
 OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")
 """Facts of one case; all others are of the whole launch."""
 
-OF_THAT_METRIC = ("found", "recorded", "detectable", "turns", "libraries")
-"""Facts that belong to the metric that was asked, and to no other of the case."""
+OF_THAT_METRIC = ("found", "recorded", "detectable", "turns")
+"""Those of them that belong to the metric that was asked, and to no other of the case."""
 
 ANOTHER_CASE = "its process did not name this case, so nobody knows what its number is of"
 
@@ -288,6 +288,8 @@ class RecordedResults(Results):
             facts.update({k: v for k, v in said[i].facts.items() if k not in OF_A_CASE})
         self._refuse_another_device(facts)
         self._environment = facts.pop("environment", self._environment)
+        if self._environment and "libraries" in facts:
+            self._environment = {**self._environment, "libraries": facts.pop("libraries")}
         if self._environment:
             facts["environment"] = digest_of(self._environment)
         if chosen:
