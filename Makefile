@@ -1,5 +1,5 @@
 # make run    measures two questions on the newest PyTorch release and the one before it, in about ten minutes, and says what changed
-# make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all six
+# make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all
 # make test   checks of the code, the tests that install nothing, and one release from end to end: about ten minutes
 # make help   everything else
 

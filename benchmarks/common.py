@@ -13,9 +13,11 @@ from __future__ import annotations
 import ast
 import atexit
 import contextlib
+import functools
 import gc
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import sys
@@ -56,6 +58,7 @@ from measure import (
     drawn,
     facts,
     launched,
+    libraries,
     planted,
     process,
     profile,
@@ -385,6 +388,9 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         # The recorder keeps what a process ever asked of CUDA, so this question is one of another process.
         with unforked.counting():
             _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
+    is_named = getattr(workload, "NAMES_LIBRARIES", False) and on == "cpu" and device.wanted(COUNTS)
+    if is_named and _LAUNCH.first("libraries"):
+        _say(libraries=libraries.answered(_calls(workload)))
 
     def measured() -> dict:
         kind, reason = "unavailable", ""
@@ -409,6 +415,17 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         if on == "recorder":
             _say(card=counted.card())
     return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", name, measured)
+
+
+def _calls(workload: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """`question variant size` and what builds its call on the CPU, for each case of a question."""
+
+    def call(variant: str, size: str) -> Any:
+        return workload.variants[variant](workload.inputs(size, "cpu", SEED))
+
+    question = workload.__name__.rpartition(".")[2]
+    for variant, size in itertools.product(workload.variants, workload.sizes):
+        yield f"{question} {variant} {size}", functools.partial(call, variant, size)
 
 
 def _require(workload: ModuleType, variant: str, size: str) -> None:

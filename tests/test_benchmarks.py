@@ -235,6 +235,17 @@ except SkipNotImplemented as reason:
     print("skipped:", reason)
 """
 
+NAMES = """
+from benchmarks.products import Products
+from workloads import products
+products.sizes.clear()
+products.sizes["even"] = {"left": (3, 2), "right": (2, 3)}
+try:
+    print(Products().track_allocations("float32", "even"))
+except SkipNotImplemented as reason:
+    print("skipped:", reason)
+"""
+
 CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "bad fork": ("print(torch.cuda._is_in_bad_fork())", {}),
     "first metric": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
@@ -254,6 +265,9 @@ CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "no such device": ("turns('one', ['track_time'])", {"TORCH_HISTORY_DEVICE": "tpu"}),
     "GPU too old to compile for": (OLD_GPU, {"TORCH_HISTORY_DEVICE": "cuda"}),
     "a start, on a GPU": (NEVER_STARTS, {"TORCH_HISTORY_DEVICE": "cuda"}),
+    "a product's times": (NAMES, {"TORCH_HISTORY_ONLY": "times"}),
+    "a product": (NAMES, {}),
+    "a product again": (NAMES, {}),
     "kernels on a CPU": ("turns('two', ['track_kernels'])", {}),
     "wrong result": (f"{WRONG}\nturns('three', ['track_time', 'track_operators'])", {}),
 }
@@ -308,6 +322,14 @@ def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_en
 def test_a_start_is_refused_on_a_gpu_before_cuda_is_started(children):
     (said,) = children.said["a start, on a GPU"]
     assert said.startswith("skipped: what a start takes is measured on a CPU")
+
+
+def test_who_answers_products_is_said_once_in_a_launch_where_counts_are_taken(children):
+    facts = [children.facts[name] for name in ("a product", "a product's times", "a product again")]
+    assert facts[0]["libraries"].keys() >= {"products float32 even", "products bfloat16 even"}
+    assert all(who.startswith(("MKL ", "oneDNN ", "neither ")) for who in facts[0]["libraries"].values())
+    assert [("libraries" in of, "environment" in of) for of in facts[1:]] == [(False, False)] * 2
+    assert children.said["a product"] == children.said["a product again"] == ["1"]
 
 
 def test_all_metrics_of_a_case_come_from_one_process_that_times_before_it_profiles(children):

@@ -483,6 +483,19 @@ def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchm
     assert newest == {"torch": "2.0.1+cpu", "packages": ["numpy==1.26.4"]}
 
 
+def test_who_answered_is_kept_with_the_environment_and_stays_where_a_later_launch_did_not_ask(tmp_path):
+    answers = {"products float32 square": "MKL SGEMM"}
+    asked = f"{environment_said('2.0.1')}\ntorch-history: {json.dumps({'libraries': answers})}"
+    for said in (asked, environment_said("2.0.1"), environment_said("2.0.1+cpu")):
+        recorded = results()
+        add(recorded, TIME, answer([[0.25], [1.0], [0.5], [2.0]], said={0: said}))
+        recorded.save(str(tmp_path))
+        newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
+        assert newest["libraries"] == answers
+    assert newest["torch"] == "2.0.1+cpu"
+    assert all("libraries" not in launch.facts for launch in stored(tmp_path))
+
+
 def found_said(**found: Any) -> str:
     return f"{FACTS}\ntorch-history: {json.dumps({'found': found})}"
 

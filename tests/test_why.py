@@ -125,6 +125,19 @@ def test_environment_that_moved_is_no_cause_of_a_row() -> None:
     assert said(scripted, new={**OLD, "fuses_on_cpu": False}) == "unexplained"
 
 
+def test_another_library_that_answers_a_case_is_the_cause_of_its_time_and_of_no_other() -> None:
+    """As a product in float16 that fell back to reference code."""
+    fast, slow = "oneDNN matmul brg:avx512_core_amx", "oneDNN matmul ref:any"
+    case = ("'float16'", "'square'")
+    slower = change("time", 1.0, 1385.0, Verdict.SLOWER, case, "products.Products")
+    other = change("time", 1.0, 2.0, Verdict.SLOWER, ("'float32'", "'square'"), "products.Products")
+    more = change("peak_memory", 1.0, 2.0, Verdict.HUNGRIER, case, "products.Products")
+    old, new = ({**OLD, "libraries": {"products float16 square": who}} for who in (fast, slow))
+    found = why([slower, other, more], old, new)
+    assert found == {slower.series: f"because {slow} answers it, and {fast} did before", other.series: "unexplained"}
+    assert why([slower], old, {**NEW, **old}) == why([slower], OLD, new) == {slower.series: "unexplained"}
+
+
 def test_environment_that_moved_is_said_of_a_comparison() -> None:
     new = {**OLD, "onednn": "3.1.1", "cuda": "12.1", "mkl": "2024.2"}
     assert in_words(moved(OLD, new, "cpu")) == "oneDNN went from 2.6.0 to 3.1.1 and MKL from 2022.2 to 2024.2"

@@ -90,6 +90,7 @@ class Basis(Enum):
 
     BY_HAND = "somebody looked for it"
     FUSION = "the case's own graph"
+    LIBRARY = "what the library that answers says of itself"
     CODE = "the code of both wheels"
     EVIDENCE = "`torch-history explain` asked one series"
     BESIDE = "another number of the case moved too, which is no cause"
@@ -115,7 +116,7 @@ class Because:
     @property
     def is_common(self) -> bool:
         """Whether it may be the cause of several cases."""
-        return self.basis in (Basis.BY_HAND, Basis.FUSION, Basis.CODE)
+        return self.basis in (Basis.BY_HAND, Basis.FUSION, Basis.LIBRARY, Basis.CODE)
 
     @property
     def title(self) -> str:
@@ -250,12 +251,21 @@ def why(
         if change.verdict in CHANGED:
             moved_beside = _beside(change, beside[_case(change.series)])
             is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
-            certain = _found(change, old, new) or (moved_beside if is_fusion else None)
+            certain = _found(change, old, new) or _answered(change, old, new) or (moved_beside if is_fusion else None)
             because = _of_evidence(change, old, new, known, certain, (code or {}).get(change.series)) or moved_beside
             against = _not_seen_again(change, old, new, known)
             if because or against:
                 found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
     return found
+
+
+def _answered(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> Because | None:
+    """That another library, or other code of it, answers a case whose time changed; None where nobody asked them."""
+    case = " ".join((change.series.question, *(parameter.strip("'") for parameter in change.series.parameters)))
+    before, now = (facts.get("libraries", {}).get(case) for facts in (old, new))
+    if not before or not now or before == now or not change.series.varies:
+        return None
+    return Because(f"because {now} answers it, and {before} did before", Basis.LIBRARY)
 
 
 def _beside(change: Change, of_case: Mapping[str, Change]) -> Because | None:

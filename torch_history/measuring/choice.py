@@ -12,7 +12,7 @@ from ..system.errors import SessionError
 SCALES = ("small", "paper")
 """Sizes that are measured when asked for; any other always is, unless sizes are asked for by their whole names."""
 
-ORDER = ("intersection", "batching", "selection", "saved_tensors", "warm_up", "start_up")
+ORDER = ("intersection", "batching", "selection", "saved_tensors", "warm_up", "start_up", "models", "products")
 """Questions in the order in which a limit lets them through: first those whose answers differ most between devices."""
 
 DECIDING = " x 100"

@@ -103,6 +103,7 @@ class _Facts(Struct):
     found: dict[str, Any] = {}
     environment: dict[str, Any] = {}
     recorded: dict[str, Any] = {}
+    libraries: dict[str, str] = {}
     torch: str = ""
     device: str = ""
     card: str = ""
@@ -287,6 +288,8 @@ class RecordedResults(Results):
             facts.update({k: v for k, v in said[i].facts.items() if k not in OF_A_CASE})
         self._refuse_another_device(facts)
         self._environment = facts.pop("environment", self._environment)
+        if self._environment and "libraries" in facts:
+            self._environment = {**self._environment, "libraries": facts.pop("libraries")}
         if self._environment:
             facts["environment"] = digest_of(self._environment)
         if chosen:

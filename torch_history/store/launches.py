@@ -263,8 +263,11 @@ def read_environments(results_dir: Path, machine: str, release: str, environment
 
 
 def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
-    """What was measured last for `release` in `environment`; empty where nothing is known."""
-    return [{}, *read_environments(results_dir, machine, release, environment).values()][-1]
+    """What was measured last for `release` in `environment`, with the `libraries` that were asked last; empty where nothing
+    is known."""
+    every = [*read_environments(results_dir, machine, release, environment).values()]
+    libraries = [{"libraries": of["libraries"]} for of in every if "libraries" in of]
+    return {**(libraries[-1] if libraries else {}), **(every[-1] if every else {})}
 
 
 def packages_moved(

@@ -9,7 +9,7 @@
     const MOST_SIZES = 4;
     const FACTS = {
         torch: "PyTorch", libc: "C library", fuses_on_cpu: "fuses on a CPU", allocator: "allocator settings",
-        architectures: "GPU architectures of the wheel",
+        architectures: "GPU architectures of the wheel", libraries: "who answers products",
     };
 
     const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
