@@ -142,6 +142,20 @@ def test_a_function_that_both_have_and_one_alone_runs_is_other_code() -> None:
     old = release("v2.0.1", symbols=symbols)
     found = changed(old, release("v2.1.0", {"symbols": {"avx": (90, "")}}, symbols=symbols))
     assert (found.kind, {one.state for one in found.functions}) == (Kind.CODE, {State.RESTS})
+@pytest.mark.parametrize(
+    ("digest", "loop", "kind"),
+    [("same", "", Kind.MOVED), ("tail", "loop", Kind.MOVED), ("float", "another", Kind.CODE)],
+)
+def test_a_lambda_with_another_number_is_looked_for_where_it_runs(digest: str, loop: str, kind: Kind) -> None:
+    """A type was added: #13 of old is #14 of new, whose #13 is another type's, which does not run. The name that is shown
+    has no numbers. `tail` has the same hot loop; `float` is other code."""
+    thirteen, added = symbol(loops=(Loop(8, 40, "loop", 9),)), symbol("complex", place=32)
+    old = release("v2.0.1", {"symbols": {"#13": (90, "loop")}}, symbols={"#13": thirteen})
+    fourteen = symbol(digest, 16, (Loop(8, 40, loop, 9),))
+    new = release("v2.1.0", {"symbols": {"#14": (90, loop)}}, symbols={"#13": added, "#14": fourteen})
+    assert changed(old, new).kind is kind
+
+
     before = release("v2.0.1", {"symbols": {"k": (60, "")}}, symbols=symbols)
     found = changed(before, replace(old, series={CASE: Hot(100, {"avx": (90, "")})}))
     assert [(one.name, one.state) for one in found.functions] == [("avx", State.RUNS)]

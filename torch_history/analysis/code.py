@@ -221,10 +221,11 @@ class CodePair:
         for key, (count, loop) in hot.symbols.items():
             if here := end.symbols.get(key):
                 share, is_new = count / max(1, hot.samples), end is self.new
-                there = other.symbols.get(key) or of_digest.get(here.digest)  # only its name may have changed
-                theirs = running.get(key, (0, ""))[1]
+                at = key if key in running else self._renumbered(case, end, other, key)
+                there = other.symbols.get(at) or of_digest.get(here.digest)  # only its name may have changed
+                theirs = running.get(at, (0, ""))[1]
                 sides = (there, here) if is_new else (here, there)
-                if there and share >= SURE and key not in running and here.digest not in digests_there:
+                if there and share >= SURE and at not in running and here.digest not in digests_there:
                     found.append(Function(here.name, State.RUNS if is_new else State.RESTS, share, *sides))
                 else:
                     found.append(_function(sides, (theirs, loop) if is_new else (loop, theirs), share, here))
@@ -234,6 +235,18 @@ class CodePair:
         return shares, found
 
     @functools.cached_property
+    @staticmethod
+    def _renumbered(case: str, end: Code, other: Code, key: str) -> str:
+        """Under which key a function that runs at one `end` runs at the `other` one: that of the same kernel with the same
+        code or hot loop, else its own. A type that is added renumbers the lambdas of those after it: #13 is then #14."""
+        here, loop = end.symbols[key], end.series[case].symbols[key][1]
+        for at in sorted(other.series[case].symbols.keys() - end.series[case].symbols.keys()):
+            there = other.symbols.get(at)
+            is_kernel = there and (there.name, there.source) == (here.name, here.source)
+            if there and is_kernel and (there.digest == here.digest or _loop(there, loop)):
+                return at
+        return key
+
     def _old_digests(self) -> Mapping[str, Symbol]:
         return {symbol.digest: symbol for symbol in self.old.symbols.values()}
 
