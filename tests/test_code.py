@@ -76,10 +76,8 @@ def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: K
         ("vector 99 % x 10", "vector 99 % x 1"),
         ("rows 50 % x 100", "rows 50 % x 100"),
         ("vector 99 % x 100", "vector 50 % x 100"),
-        ("vector 50 % x 1", "vector 99 % x 1"),
         ("vector 1 % x 1", "vector 1 % x 100"),
         ("65,536 x 16", "4,096 x 64"),
-        ("32 x 64", "64 x 128"),
     ],
 )
 def test_a_size_that_was_not_looked_at_has_the_class_of_the_nearest_with_the_same_layout(size: str, case: str) -> None:
@@ -147,12 +145,11 @@ def test_a_function_that_only_has_another_name_is_the_same_code() -> None:
     [("same", "", Kind.MOVED), ("tail", "loop", Kind.MOVED), ("float", "another", Kind.CODE)],
 )
 def test_a_lambda_with_another_number_is_looked_for_where_it_runs(digest: str, loop: str, kind: Kind) -> None:
-    """A type was added: #13 of old is #14 of new, whose #13 is another type's, which does not run. The name that is shown
-    has no numbers. `tail` has the same hot loop; `float` is other code."""
-    thirteen, added = symbol(loops=(Loop(8, 40, "loop", 9),)), symbol("complex", place=32)
-    old = release("v2.0.1", {"symbols": {"#13": (90, "loop")}}, symbols={"#13": thirteen})
-    fourteen = symbol(digest, 16, (Loop(8, 40, loop, 9),))
-    new = release("v2.1.0", {"symbols": {"#14": (90, loop)}}, symbols={"#13": added, "#14": fourteen})
+    """A type was added: #13 of old is #14 of new, whose #13 does not run. `tail` has the same hot loop; `float` is other."""
+    hot, was = {"symbols": {"#13": (90, "loop")}}, symbol(loops=(Loop(8, 40, "loop", 9),))
+    old = release("v2.0.1", hot, symbols={"#13": was})
+    symbols = {"#13": symbol("complex", place=32), "#14": symbol(digest, 16, (Loop(8, 40, loop, 9),))}
+    new = release("v2.1.0", {"symbols": {"#14": (90, loop)}}, symbols=symbols)
     assert changed(old, new).kind is kind
 
 
