@@ -75,12 +75,15 @@ def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: K
         ("rows 99 % x 10", "rows 50 % x 100"),
         ("vector 99 % x 10", "vector 99 % x 1"),
         ("rows 50 % x 100", "rows 50 % x 100"),
+        ("vector 99 % x 100", "vector 50 % x 100"),
+        ("vector 1 % x 1", "vector 1 % x 100"),
+        ("65,536 x 16", "4,096 x 64"),
     ],
 )
-def test_a_size_that_was_not_looked_at_has_the_class_of_one_with_the_same_layout(size: str, case: str) -> None:
-    begin = CASE.rpartition("vector")[0] if "vector" in CASE else CASE.rpartition("rows")[0]
-    of = release("v2.0.1").series[CASE]
-    looked = {f"{begin}{one}": of for one in ("vector 1 % x 100", "vector 99 % x 1", "rows 50 % x 100")}
+def test_a_size_that_was_not_looked_at_has_the_class_of_the_nearest_with_the_same_layout(size: str, case: str) -> None:
+    begin, of = CASE.rpartition("rows")[0], release("v2.0.1").series[CASE]
+    vectors = ("vector 1 % x 100", "vector 50 % x 100", "vector 99 % x 1")
+    looked = {f"{begin}{one}": of for one in ("64 x 128", "4,096 x 64", *vectors, "rows 50 % x 100")}
     old, new = (replace(release(tag), series=looked) for tag in ("v2.0.1", "v2.1.0"))
     series = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], f"'{size}'"))
     assert CodePair(old, new).case_of(series) == f"{begin}{case}"
@@ -135,6 +138,19 @@ def test_a_function_that_only_has_another_name_is_the_same_code() -> None:
         new, symbols={"renamed": symbol()}, series={CASE: replace(new.series[CASE], symbols={"renamed": (90, "")})}
     )
     assert changed(old, new).kind is Kind.SAME
+
+
+@pytest.mark.parametrize(
+    ("digest", "loop", "kind"),
+    [("same", "", Kind.MOVED), ("tail", "loop", Kind.MOVED), ("float", "another", Kind.CODE)],
+)
+def test_a_lambda_with_another_number_is_looked_for_where_it_runs(digest: str, loop: str, kind: Kind) -> None:
+    """A type was added: #13 of old is #14 of new, whose #13 does not run. `tail` has the same hot loop; `float` is other."""
+    hot, was = {"symbols": {"#13": (90, "loop")}}, symbol(loops=(Loop(8, 40, "loop", 9),))
+    old = release("v2.0.1", hot, symbols={"#13": was})
+    symbols = {"#13": symbol("complex", place=32), "#14": symbol(digest, 16, (Loop(8, 40, loop, 9),))}
+    new = release("v2.1.0", {"symbols": {"#14": (90, loop)}}, symbols=symbols)
+    assert changed(old, new).kind is kind
 
 
 def test_a_function_that_both_have_and_one_alone_runs_is_other_code() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -221,10 +222,11 @@ class CodePair:
         for key, (count, loop) in hot.symbols.items():
             if here := end.symbols.get(key):
                 share, is_new = count / max(1, hot.samples), end is self.new
-                there = other.symbols.get(key) or of_digest.get(here.digest)  # only its name may have changed
-                theirs = running.get(key, (0, ""))[1]
+                at = key if key in running else self._renumbered(case, end, other, key)
+                there = other.symbols.get(at) or of_digest.get(here.digest)  # only its name may have changed
+                theirs = running.get(at, (0, ""))[1]
                 sides = (there, here) if is_new else (here, there)
-                if there and share >= SURE and key not in running and here.digest not in digests_there:
+                if there and share >= SURE and at not in running and here.digest not in digests_there:
                     found.append(Function(here.name, State.RUNS if is_new else State.RESTS, share, *sides))
                 else:
                     found.append(_function(sides, (theirs, loop) if is_new else (loop, theirs), share, here))
@@ -232,6 +234,18 @@ class CodePair:
         for function in found:
             shares[function.state] += function.share
         return shares, found
+
+    @staticmethod
+    def _renumbered(case: str, end: Code, other: Code, key: str) -> str:
+        """Under which key a function that runs at one `end` runs at the `other` one: that of the same kernel with the same
+        code or hot loop, else its own. A type that is added renumbers the lambdas of those after it: #13 is then #14."""
+        here, loop = end.symbols[key], end.series[case].symbols[key][1]
+        for at in sorted(other.series[case].symbols.keys() - end.series[case].symbols.keys()):
+            there = other.symbols.get(at)
+            is_kernel = there and (there.name, there.source) == (here.name, here.source)
+            if there and is_kernel and (there.digest == here.digest or _loop(there, loop)):
+                return at
+        return key
 
     @functools.cached_property
     def _old_digests(self) -> Mapping[str, Symbol]:
@@ -242,10 +256,14 @@ class CodePair:
         return {symbol.digest: symbol for symbol in self.new.symbols.values()}
 
 
-def _alike(size: str, other: str) -> tuple[bool, bool, int]:
-    """How alike two sizes are: the same one, the same first word, the number of common words."""
-    words, others = (one.replace(",", " ").split() for one in (size, other))
-    return size == other, words[:1] == others[:1], len({*words} & {*others})
+def _alike(size: str, other: str) -> tuple[bool, bool, int, float]:
+    """How alike two sizes are: the same one, the same first word, the number of common words, and how near their numbers are
+    on a scale of logarithms, of which the first count most: `99 % x 100` is nearer to `50 % x 100` than to `1 % x 100`."""
+    words, others = (re.findall(r"[^\d\s,]+", one) for one in (size, other))
+    numbers = ([float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", one)] for one in (size, other))
+    pairs = enumerate(zip(*numbers, strict=False), 1)
+    apart = sum(abs(math.log1p(one) - math.log1p(another)) / place for place, (one, another) in pairs)
+    return size == other, words[:1] == others[:1], len({*words} & {*others}), -apart
 
 
 def _may_have_grown(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -> bool:
