@@ -89,6 +89,17 @@ def test_a_size_that_was_not_looked_at_has_the_class_of_the_nearest_with_the_sam
     assert CodePair(old, new).case_of(series) == f"{begin}{case}"
 
 
+@pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.FASTER, Verdict.CANT_TELL])
+def test_a_size_that_did_not_change_so_explains_no_other(verdict: Verdict) -> None:
+    """Only one size was looked at: another that is slower has its class unless that one is the same, or faster."""
+    pair = CodePair(release("v2.0.1"), release("v2.1.0", symbols={"k": symbol("other")}))
+    other = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], "'rows 99 % x 100'"))
+    changes = [Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0), Change(SERIES, verdict, 1.0, 1.0, 1.0, 0.99, 1.01)]
+    assert other in of_times(changes[:1], pair)
+    assert (other in of_times(changes, pair)) == (verdict is Verdict.CANT_TELL)
+    assert (other in of_times(changes[:1], pair, changes)) == (verdict is Verdict.CANT_TELL)
+
+
 def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -> None:
     runs: dict[str, Any] = {"symbols": {}, "elsewhere": {"Python": 90}}
     old, new = release("v2.0.1", runs), release("v2.1.0", runs, functions={"torch/f.py f": "other"})

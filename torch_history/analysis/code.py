@@ -10,7 +10,7 @@ import enum
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -155,9 +155,10 @@ class CodePair:
     old: Code
     new: Code
 
-    def what_changed(self, series: Series, ratio: float) -> WhatChanged | None:
-        """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at."""
-        case = self.case_of(series)
+    def what_changed(self, series: Series, ratio: float, others: Collection[str] = ()) -> WhatChanged | None:
+        """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at. `others`
+        are cases that did not change so, and tell nothing of it."""
+        case = self.case_of(series, others)
         return self.of_case(case, ratio) if case else None
 
     def of_case(self, case: str, ratio: float) -> WhatChanged:
@@ -196,13 +197,14 @@ class CodePair:
         is_at_both = all((one.kernel, one.symbol.source) in of_end for of_end in kernels)
         return replace(one, state=State.CHANGED) if is_at_both and one.state in (State.NEW, State.GONE) else one
 
-    def case_of(self, series: Series) -> str | None:
+    def case_of(self, series: Series, others: Collection[str] = ()) -> str | None:
         """What was looked at in both releases: this series, else the size of its variant that is most alike. The first word
         of a size counts most: other code runs for `rows 1 %` than for `vector 1 %`."""
         variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
         for metric in (series.metric.replace(" ", "_"), "time"):
             begin = f"{series.question} {metric} {variant} "
             known = [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
+            known = [case for case in known if case not in others]
             if known:
                 return begin + max((case[len(begin) :] for case in known), key=lambda other: _alike(size, other))
         return None
@@ -274,14 +276,27 @@ def _may_have_grown(shares: tuple[float, float], samples: tuple[int, int], ratio
     return held + 2 * (errors[1] * ratio + errors[0]) / max(1e-9, abs(ratio - 1)) >= LEAST
 
 
-def of_times(changes: Iterable[Change], pair: CodePair | None) -> dict[Series, WhatChanged]:
-    """What changed in the code of each time that is told as changed; nothing where no `pair` is known."""
-    found = {}
-    for change in changes if pair else ():
-        if pair and change.ratio and change.verdict in TIMES:
-            of = pair.what_changed(change.series, change.ratio)
+def of_times(
+    changes: Iterable[Change], pair: CodePair | None, beside: Iterable[Change] | None = None
+) -> dict[Series, WhatChanged]:
+    """What changed in the code of each time that is told as changed; nothing where no `pair` is known. A size is told by
+    another one that was looked at, unless that is the same or changed the other way by `beside`, else by `changes`."""
+    found, changes = {}, list(changes)
+    if pair is None:
+        return {}
+    told = {_case(each.series): each.verdict for each in (changes if beside is None else beside) if each.series.varies}
+    for change in changes:
+        if change.ratio and change.verdict in TIMES:
+            not_so = {Verdict.SAME, *TIMES} - {change.verdict}
+            others = {case for case, verdict in told.items() if verdict in not_so} - {_case(change.series)}
+            of = pair.what_changed(change.series, change.ratio, others)
             found.update({change.series: of} if of else {})
     return found
+
+
+def _case(series: Series) -> str:
+    """As what was looked at is named: `selection time mask rows 1 % x 1`."""
+    return f"{series.question} {series.metric.replace(' ', '_')} {series.case}"
 
 
 def as_data(found: WhatChanged | None) -> dict[str, Any] | None:

@@ -564,7 +564,7 @@ def _happened(
     for series in found:
         if not series.varies:
             exact[series.environment, series.question, series.parameters].append(series)
-    happened = []
+    happened, beside_of = [], functools.cache(functools.partial(verdicts.compare_history, found))
     for step in steps:
         series = step.series
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
@@ -576,18 +576,21 @@ def _happened(
                 for other in exact[series.environment, series.question, series.parameters]
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-            code = _code_of(change, step, found)
+            code = _code_of(change, step, found, beside_of)
             because = why({**beside, series: change}.values(), before, after, known, code).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         happened.append(_Happened(change, _where(step), because, elsewhere, _net(step)))
     return happened
 
 
-def _code_of(change: Change, step: Step, found: History) -> dict[Series, WhatChanged]:
-    """What changed in the code of a step of a time that was measured on a processor."""
+def _code_of(
+    change: Change, step: Step, found: History, beside_of: Callable[[str, str], list[Change]]
+) -> dict[Series, WhatChanged]:
+    """What changed in the code of a step of a time that was measured on a processor; `beside_of` compares all series."""
     launches = [launch for launch, _ in found.get(step.series, {}).get(step.new, [])]
     device = {"device": next((str(launch.facts.get("device") or "cpu") for launch in launches), "cpu")}
-    return of_times([change], pair_on(device, step.series.environment, step.old, step.new))
+    pair = pair_on(device, step.series.environment, step.old, step.new)
+    return of_times([change], pair, beside_of(step.old, step.new)) if pair and change.verdict in TIMES else {}
 
 
 def _where(step: Step) -> str:

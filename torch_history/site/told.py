@@ -32,7 +32,7 @@ def compared(lane: Lane, number: int) -> compare.Comparison:
     changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]
     known = [each for one in changed for each in lane.known.get((one.series.benchmark, one.series.parameters), ())]
     facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
-    code = of_times(changed, pair_on(lane.machine, lane.environment, old, new))
+    code = of_times(changes, pair_on(lane.machine, lane.environment, old, new))
     why, moved = causes.why(changed, *facts, known, code), causes.moved(*facts, lane.device)
     alone = every.alone[number]
     found = compare.Comparison(*asked, changes, why, moved, every.one_sided(number), alone=alone, code=code)
