@@ -121,6 +121,15 @@ def test_each_basis_has_its_own_cell_and_each_device_its_own_advice():
     assert found.cpu.endswith("Measured on a CPU with one thread (v2.15.0).")
     assert found.gpu.startswith("Script it where memory is short.")
     assert found.gpu.endswith("Counted, no kernel ran (v2.15.0).")
+    cpu, gpu = found.advised["v2.0.1"]
+    assert cpu.startswith("Script it where memory is short.")
+    assert cpu.endswith("Measured on a CPU with one thread (v2.0.1).")
+    assert gpu.endswith("Counted, no kernel ran (v2.0.1).")
+    assert found.advised["v1.13.1"][0] == f"Not measured on v1.13.1. Where it was: {found.cpu}"
+    assert row(*CPU, *TURING, *H100).brief == (
+        "Do not script it to save memory: its peak equals that of eager. Measured on v2.15.0.",
+        "Script it where memory is short. Measured on v2.11.0.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -281,4 +290,5 @@ def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three):
     ]
     assert first["cpu"].startswith("Do not script it")
     assert first["gpu"].startswith("Script it where memory is short.")
+    assert first["advice"][1] == "Script it where memory is short. Measured on v2.11.0."
     assert "Releases measured on a GPU: v2.11.0. " in (site_of_three / "index.html").read_text()

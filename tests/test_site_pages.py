@@ -790,6 +790,17 @@ def test_claims_are_answered_by_device_and_release_by_release(site: Path, page: 
         ]
 
 
+def test_advice_is_for_the_release_that_is_chosen(site: Path, page: Any) -> None:
+    """tests/lab.py: up to 2.0.1 a scripted function needs one result of memory, from 2.1.0 on four."""
+    show(page, site, "claims")
+    for tag, said in (("v2.0.1", "Script it where memory"), ("v2.1.0", "Do not script it"), ("v2.0.1", "Script it")):
+        picker(page, "Advice for").select_option(tag)
+        ready(page)
+        advice = page.locator(".claim dl.advice dd").first.inner_text()
+        assert advice.startswith(said)
+        assert advice.endswith(f"({tag}).")
+
+
 def test_a_question_leads_to_its_unfolded_claim(site: Path, page: Any) -> None:
     show(page, site, "index")
     last = page.locator(".question h3 a").last

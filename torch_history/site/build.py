@@ -134,6 +134,7 @@ def publish_site(
         of_claims = {"columns": columns, "releases": tags, "claims": claimed}
         _write_json(new / "data", "bases", of_claims)
         _write_compressed(new / "data", "bases", of_claims)
+        _write(new / "data", "advice", {row.question: row.advised for row in rows})
         feeds = _write_feeds(new / "feeds", told, axis, url)
         _write_badges(new / "badges", told)
         met: dict[str, list[power.LaneEvidence]] = {}
@@ -218,9 +219,9 @@ def _drawn(row: bases.Row, told: Sequence[Published]) -> dict[str, Any]:
     claims_of = ((each.lane, claim) for each in told for claim in each.data["claims"])
     found = [lines(lane, claim) for lane, claim in claims_of if claim["question"] == row.question]
     advice = []
-    for device, said in (("cpu", row.cpu), ("cuda", row.gpu)):
+    for device, said in zip(("cpu", "cuda"), row.brief, strict=True):
         quicker = quickest(row.question, (each.lane for each in told if each.lane.device == device))
-        advice.append(f"{re.split(r'(?<=[.:]) (?=[A-Z])', said)[0]} {quicker}".strip())
+        advice.append(f"{said} {quicker}".strip())
     return {"lines": [of for of in found if of], "advice": advice}
 
 
