@@ -32,7 +32,7 @@ from torch_history.analysis.series import SHOWN
 from torch_history.analysis.verdicts import human
 from torch_history.site.code import code_of
 
-from .lab import ENVIRONMENT, LANE, MACHINE
+from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .site_data import history_of, read_lane, write_lane, write_script
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -344,6 +344,56 @@ def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: 
     assert page.locator("#headline").inner_text().startswith(f"{tags[-2]} → {tags[-1]}: ")
     show(page, site, "index", **{"from": tags[0].removeprefix("v"), "to": f"{tags[-1]}+cpu"})
     assert page.locator("#headline").inner_text().startswith(f"{tags[0]} → {tags[-1]}: ")
+
+
+def test_method_leads_back_to_what_was_chosen(site: Path, page: Any) -> None:
+    show(page, site, "index", lane=LANE, **{"from": "v2.0.1", "to": "v2.9.0"})
+    page.locator("#sure > summary").click()
+    for link in (page.get_by_role("link", name="Method"), page.locator("#sure a[href*='#verdicts']")):
+        link.click()
+        page.wait_for_url("**/method.html*")
+        page.locator("a[href$='#site']").first.click()
+        page.get_by_role("link", name="Upgrade").click()
+        page.wait_for_url("**/index.html*")
+        ready(page)
+        assert page.locator("#headline").inner_text().startswith("v2.0.1 → v2.9.0: ")
+        page.locator("#sure > summary").click()
+
+
+def test_another_lane_keeps_the_focus_and_says_what_it_changes(site: Path, page: Any) -> None:
+    """The newest release of the other lane is 2.8.0."""
+    for name in ("series", "claims", "release", "index"):
+        show(page, site, name, **{"from": "v2.0.1"})
+        page.locator("#choose-lane").focus()
+        page.locator("#choose-lane").select_option(OTHER_LANE)
+        ready(page)
+        assert page.evaluate("document.activeElement.id") == "choose-lane", name
+    assert page.locator("#headline").inner_text().startswith("v2.0.1 → v2.8.0: ")
+    assert page.locator("#unasked").inner_text().endswith("To was v2.15.0, and is v2.8.0 now.")
+    picker(page, "From").select_option("v2.1.0")
+    ready(page)
+    assert page.locator("#unasked").count() == 0
+
+
+def test_two_releases_that_change_places_do_so_in_the_address(site: Path, page: Any) -> None:
+    show(page, site, "index", **{"from": "v2.9.0", "to": "v2.0.1"})
+    assert page.locator("#headline").inner_text().startswith("v2.0.1 → v2.9.0: ")
+    keys = keys_of(page.url)
+    assert (keys["from"], keys["to"]) == ("v2.0.1", "v2.9.0")
+    assert page.locator("#unasked").inner_text() == "v2.0.1 is older than v2.9.0, so it stands first."
+
+
+def test_a_lane_of_a_cpu_does_not_stand_beside_cuda(site: Path, page: Any) -> None:
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
+    rows = dict(
+        zip(
+            page.locator("#bottom-line dt").all_inner_texts(),
+            page.locator("#bottom-line dd").all_text_contents(),
+            strict=True,
+        )
+    )
+    assert rows["CUDA"] == "Not measured on both."
+    assert "Python 3.9" in rows["Other CPUs"]
 
 
 def test_old_addresses_lead_on(site: Path, page: Any) -> None:

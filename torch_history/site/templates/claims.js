@@ -124,7 +124,7 @@
         main.append(el("div", {},
             TH.answersKey(),
             claims.length > 0 && el("p", {}, `Measured on ${TH.laneWords(lane)}. `,
-                el("a", {href: "method.html#glossary"}, "What the words mean"), "."),
+                el("a", {href: TH.method("glossary")}, "What the words mean"), "."),
             claims.length > 0 && el("div", {class: "controls"},
                 TH.select("Advice for", "to", [...lane.releases].reverse().map(({tag}) => [tag, tag]), chosen),
                 most > MOST_COLUMNS && TH.toggle(everyColumn, "columns", address.columns)),
