@@ -487,8 +487,8 @@ CLAIMS: dict[str, Claim] = {
         batching,
         (("time",), ("vstack_rows", "flat_buffer")),
         {
-            HOLDS: "Gather the rows in NumPy and make one tensor.",
-            PARTLY: "Gather the rows in NumPy and make one tensor in the sizes where it holds.",
+            HOLDS: "Copy all rows into the memory of one tensor, by `numpy.concatenate` with `out`.",
+            PARTLY: "Copy all rows into the memory of one tensor, by `numpy.concatenate` with `out`, where it holds.",
             FAILS: "Write what reads best: one tensor per row costs no more.",
         },
         "time",
