@@ -204,7 +204,9 @@ def certified(certificate: Certificate, question: str) -> str:
     different = [what for case, what in certificate.different.items() if case.startswith(asked)]
     if not equal and not different:
         return ""
-    said = f"In {equal} of {equal + len(different)} compared cases equal to {certificate.words}"
+    every = equal + len(different)
+    cases = "the one case that was" if every == equal == 1 else f"{equal} of {every} cases that were"
+    said = f"Matches a real {certificate.gpu} in {cases} checked ({certificate.release})"
     what = ", ".join(sorted({*itertools.chain(*different)})).replace("_", " ")
     return f"{said}; others differ in {what}." if different else f"{said}."
 
@@ -216,4 +218,4 @@ def on_a_gpu(lanes: Iterable[tuple[str, Sequence[str]]], axis: Axis) -> str:
         return "Nothing here was measured on a GPU."
     missing = len(axis.releases) - len(measured)
     tags = ", ".join(sorted(measured, key=axis.position))
-    return f"Releases measured on a GPU: {tags}. The axis has {missing} more."
+    return f"Releases measured on a GPU: {tags}. {missing} other releases were not measured on a GPU."

@@ -49,7 +49,7 @@
     // --- the first screen
 
     /* What other lanes say first of the same two releases: what was timed where it was, and memory. */
-    const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory ${said.memory}`].filter(Boolean).join("; ");
+    const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory: ${said.memory}`].filter(Boolean).join("; ");
     const elsewhere = (lane, others) => {
         const rest = others.filter((each) => each.lane !== lane.id);
         const asked = ({questions}) => Object.keys(questions).map((name) => `, ${TH.words(name)}`).join("");
@@ -90,7 +90,7 @@
             ...elsewhere(lane, others) || [],
         ];
         const typical = pair.typical ? ["typically ", el("strong", {class: kindOf(pair.typical)}, pair.said.typical)]
-            : ["nothing was timed; peak memory ", el("strong", {}, TH.prose(pair.said.memory))];
+            : ["nothing was timed; peak memory: ", el("strong", {}, TH.prose(pair.said.memory))];
         return [
             el("h2", {id: "headline"}, `${pair.old} → ${pair.new}: `, typical, "."),
             el("dl", {id: "bottom-line"}, rows.filter(Boolean).map(([name, said]) => el("div", {}, el("dt", {}, name), el("dd", {}, said)))),
@@ -196,8 +196,8 @@
     const sure = (lane, pair) => {
         const command = ["torch-history", "compare", pair.old, pair.new, "--machine", pair.machine, "--lane", pair.environment];
         return folded("sure", "How sure this is, and what was not measured",
-            el("p", {}, "The typical ratio is the geometric mean over the cases of each question, and of these over the questions; its interval "
-               + "says how well these cases are known, and nothing of yours."),
+            el("p", {}, "The typical ratio is the geometric mean over the cases of each question, and of these over the questions. Its interval "
+               + "covers only these cases; your program may differ more. ", pair.counted),
             el("p", {}, TH.explained([...pair.sure, ...pair.again].join(" ")), " ", el("a", {href: TH.method("verdicts")}, "How a verdict is made"), ". ",
                el("a", {href: TH.method("calibration")}, "Which changes verdicts find"), "."),
             el("p", {id: "not-measured"}, pair.not_measured),
