@@ -85,6 +85,9 @@ def write_lane(data: Path, lane: dict[str, Any]) -> None:
     columns = ["CPU measured", "CUDA recorded", "CUDA measured"]
     files = {
         "bases": {"columns": columns, "releases": of.releases, "claims": told},
+        "advice": {
+            claim["question"]: {tag: [claim["advice"]] * 2 for tag in of.releases} for claim in lane.get("claims", [])
+        },
         lane["id"]: about,
         f"{lane['id']}-numbers": {**{name: lane.get(name, []) for name in MEASURED}, "series": rows}
         | {"shifts": of.every.shifts},

@@ -1,5 +1,6 @@
 """Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from msgspec import structs
 
 from tools import document
 from tools.pages import coverage
-from torch_history.cli import main, output
+from torch_history.cli import main, output, report
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
@@ -190,3 +191,18 @@ def test_an_option_that_is_gone_says_what_took_its_place() -> None:
         answer = command(*words)
         assert answer.exit_code == 2
         assert said in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("here", "is_measured", "said"),
+    [
+        ("new", True, "the newest results, of this machine, new"),
+        ("old", True, "the newest results, v2.15.0 of another machine, new: results of this machine, old, are older"),
+        ("none", False, "the newest results, v2.15.0 of another machine, new: none has no results"),
+    ],
+)
+def test_publish_says_on_which_machine_the_site_opens(tmp_path, here, is_measured, said):
+    (tmp_path / "data").mkdir()
+    lanes = [{"machine": "new", "newest": "v2.15.0"}, {"machine": "old", "newest": "v2.4.1"}]
+    (tmp_path / "data" / "index.json").write_text(json.dumps({"lanes": lanes}))
+    assert report._opens(tmp_path / "index.html", here, is_measured) == said

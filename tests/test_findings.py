@@ -47,11 +47,11 @@ def test_direction_metric_question_and_variant_part_findings(other: Change) -> N
 
 def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
     rows = [changed("mask", "a", 1.15), changed("index_reused", "b", 1.92), changed("index_reused", "rows", 1.1)]
-    by_hand = next(cause for cause in FOUND if cause.title == "Indexing `x[index]`")
+    by_hand = next(cause for cause in FOUND if cause.title == "Indexing `x[index]` and `x[mask]`, in C++ too")
     cause = Because(f"because {by_hand.words}", Basis.BY_HAND, "2.14.0", (by_hand,))
     why = dict.fromkeys([row.series for row in rows[:2]], cause) | {rows[2].series: UNEXPLAINED}
     joined, alone = of(*rows, why=why)
-    assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, {cause.clause}."
+    assert joined.words == f"{by_hand.title}: 1.15 to 1.92 times slower in 2 cases since 2.14.0, {cause.clause}."
     assert alone.words.startswith("selection time, index_reused rows: 1.10 times slower (1.05 to ")
 
 

@@ -49,6 +49,16 @@ def ready(page: Any, address: str) -> None:
 # --- what is written
 
 
+def test_asvs_pages_open_where_the_site_does_and_not_on_a_machine_that_stopped_earlier(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 4, series=20)
+    for path in (tmp_path / "results" / "machine-1").glob(f"*{tag(3)}*"):
+        path.unlink()
+    site = publish_site(conf, Axis.load(conf.repo), tmp_path / "html", here="machine-1").parent
+    assert json.loads((site / "data" / "index.json").read_text())["lanes"][0]["machine"] == "machine-0"
+    listed = json.loads((site / "asv" / "index.json").read_text())["benchmarks"]
+    assert {of["opens"] for of in listed.values()} == {"machine-0"}
+
+
 def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

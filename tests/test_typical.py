@@ -77,8 +77,8 @@ def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke():
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "said"),
     [
-        (1.0, 0.97, 1.03, "the same time in 6 cases (3 % faster to 3 % slower)"),
-        (1.02, 1.01, 1.03, "the same time in 6 cases (1 % slower to 3 % slower)"),
+        (1.0, 0.97, 1.03, "no change in 6 cases (between 3 % faster and 3 % slower)"),
+        (1.02, 1.01, 1.03, "no change in 6 cases (between 1 % slower and 3 % slower)"),
         (1.02, 0.93, 1.11, "between 7 % faster and 11 % slower in 6 cases: inconclusive"),
         (1.03, 1.01, 1.05, "between 1 % slower and 5 % slower in 6 cases: inconclusive"),
         (1.09, 1.05, 1.13, "1.09 times slower in 6 cases (1.05 to 1.13)"),
@@ -96,4 +96,4 @@ def test_more_memory_is_told_in_bytes_too():
     for one, more in zip(peaks, (7_000_000, 8_500_000), strict=False):
         one["numbers"] = [float(200_000 + more * (i % 2)) for i in range(2 * ROUNDS)]
     lane["series"] = peaks[:2]
-    assert told(lane_of(lane), 0)["said"]["memory"] == "more in 2 cases, by 7.0 to 8.5 MB each, at most 44 times"
+    assert told(lane_of(lane), 0)["said"]["memory"] == "2 cases need 7.0 to 8.5 MB more, at most 44 times as much"

@@ -88,7 +88,7 @@ def of_questions(rows: Sequence[Row]) -> dict[str, str]:
 
 def _escaped(words: str) -> str:
     """`words` as Markdown leaves them as they are, in a cell of a table too; names between backticks stay code."""
-    return re.sub(r"&#96;(\w+)&#96;", r"`\1`", escape(words))
+    return re.sub(r"&#96;([\w.]+)&#96;", r"`\1`", escape(words))
 
 
 Tell = Callable[[list[Step], History, str], Sequence[str]]

@@ -202,7 +202,7 @@ def not_measured(comparison: Comparison) -> str:
     if absent := [words for words, of in UNMEASURED.items() if not metrics & {*of}]:
         said += f" Not measured here: {', '.join(absent)}."
     if comparison.one_sided:
-        said += f" {comparison.one_sided} series were measured on only one of the two releases."
+        said += f" {comparison.one_sided} series were measured on only one of the two releases and are not compared."
     return said
 
 

@@ -30,7 +30,7 @@ NO_TIMES_ON_A_GPU = "Not known: only times can decide this claim, and none was m
 class Answered:
     """What one lane says of the claims. `subject` is its processor or GPU in words, `card` what the recorder pretended.
     `words` has the answers of all releases, question -> (release, word), oldest first; `newest` the newest release that
-    was measured, else the newest of all, with its answer."""
+    was measured, else the newest of all, with its answer; `answers` are those that are known whole, question -> release."""
 
     subject: str
     machine: str
@@ -39,6 +39,7 @@ class Answered:
     card: str
     words: Mapping[str, Sequence[tuple[str, str]]]
     newest: Mapping[str, tuple[str, Answer]]
+    answers: Mapping[str, Mapping[str, Answer]]
 
 
 def answered_by(
@@ -59,7 +60,7 @@ def answered_by(
         )
         newest[question] = (release, answers[question][release])
     machine, card = str(record["machine"]), str(record.get("card", ""))
-    return Answered(_subject(record), machine, environment, setting_of(found), card, theirs, newest)
+    return Answered(_subject(record), machine, environment, setting_of(found), card, theirs, newest, answers)
 
 
 def _subject(record: Mapping[str, Any]) -> str:
@@ -73,7 +74,8 @@ def _subject(record: Mapping[str, Any]) -> str:
 @dataclass(frozen=True)
 class Row:
     """One claim on all bases, by device in the order of BASES: `cells` in sentences, and `bands`, release -> the word of its
-    answer, from the same histories; and what to do on a `cpu` and on a `gpu`."""
+    answer, from the same histories; and what to do on a `cpu` and on a `gpu`, in `brief` on both, and `advised` on both for
+    each release."""
 
     question: str
     words: str
@@ -81,6 +83,8 @@ class Row:
     bands: Mapping[str, Mapping[str, str]]
     cpu: str
     gpu: str
+    brief: tuple[str, str]
+    advised: Mapping[str, tuple[str, str]]
 
     def as_data(self) -> dict[str, Any]:
         """As the site reads it; docs/site.md lists the keys."""
@@ -91,7 +95,7 @@ class Row:
 def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certificate] = ()) -> list[Row]:
     """A row for each claim that any lane was asked about. Of the lanes of a device the one decides what to do in which the
     newest release was decided; on a GPU counts do where nothing that was measured there decides."""
-    lanes = list(lanes)
+    lanes, tags = list(lanes), [release.tag for release in axis.releases]
     is_on_gpu = any(lane.setting.device == "cuda" for lane in lanes)
     nothing = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "Not measured." if is_on_gpu else NO_GPU}
     found = []
@@ -107,12 +111,20 @@ def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certifica
         for device, each in histories.items():
             said = _cell(question, device, of[device], _told(each, axis), certificates)
             cells[device] = said or nothing[device]
-        cpu, counted, gpu = (_advice(question, of[device]) for device in BASES)
-        decided = any(lane.newest[question][1].word in DECIDED for lane in of["cuda"][:1])
-        unknown = NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
-        on_gpu = (gpu if decided else counted or gpu) or unknown
-        found.append(Row(question, claim.words, cells, bands, cpu or cells["cpu"], on_gpu))
+        unknown = cells["cpu"], NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
+        newest, brief = (_advice(question, of, unknown, brief=brief) for brief in (False, True))
+        advised = {tag: _advice(question, of, _not_on(tag, newest, unknown), tag) for tag in tags}
+        found.append(Row(question, claim.words, cells, bands, *newest, brief, advised))
     return found
+
+
+def _not_on(tag: str, newest: tuple[str, str], unknown: tuple[str, str]) -> tuple[str, str]:
+    """What to do on a release that was not measured on a device: what the `newest` says, if one was."""
+    cpu, gpu = (
+        said if said == never else f"Not measured on {tag}. Where it was: {said}"
+        for said, never in zip(newest, unknown, strict=True)
+    )
+    return cpu, gpu
 
 
 def _place(lane: Answered, question: str, axis: Axis) -> tuple[object, ...]:
@@ -121,12 +133,20 @@ def _place(lane: Answered, question: str, axis: Axis) -> tuple[object, ...]:
     return -max(told, default=-1), -len(told), lane.machine, lane.environment
 
 
-def _advice(question: str, lanes: Sequence[Answered]) -> str:
-    """What to do by the first lane that has an answer; empty where none has."""
-    for lane in lanes:
-        if lane.newest[question][1].word != UNMEASURED:
-            return CLAIMS[question].advice_on(lane.setting, *lane.newest[question])
-    return ""
+def _advice(
+    question: str, of: Mapping[str, Sequence[Answered]], unknown: tuple[str, str], tag: str = "", brief: bool = False
+) -> tuple[str, str]:
+    """What to do on a CPU and on a GPU, by the first lane of each device that has an answer, on release `tag` or on its
+    newest; `unknown` where none has."""
+    told: dict[str, tuple[str, str]] = {}
+    for device, lanes in of.items():
+        for lane in lanes:
+            answer = lane.answers[question].get(tag) if tag else lane.newest[question][1]
+            if device not in told and answer and answer.word != UNMEASURED:
+                release = tag or lane.newest[question][0]
+                told[device] = answer.word, CLAIMS[question].advice_on(lane.setting, release, answer, brief)
+    (_, cpu), (_, counted), (word, gpu) = (told.get(device, ("", "")) for device in BASES)
+    return cpu or unknown[0], (gpu if word in DECIDED else counted or gpu) or unknown[1]
 
 
 def _cell(
@@ -184,7 +204,9 @@ def certified(certificate: Certificate, question: str) -> str:
     different = [what for case, what in certificate.different.items() if case.startswith(asked)]
     if not equal and not different:
         return ""
-    said = f"In {equal} of {equal + len(different)} compared cases equal to {certificate.words}"
+    every = equal + len(different)
+    cases = "the one case that was" if every == equal == 1 else f"{equal} of {every} cases that were"
+    said = f"Matches a real {certificate.gpu} in {cases} checked ({certificate.release})"
     what = ", ".join(sorted({*itertools.chain(*different)})).replace("_", " ")
     return f"{said}; others differ in {what}." if different else f"{said}."
 
@@ -196,4 +218,4 @@ def on_a_gpu(lanes: Iterable[tuple[str, Sequence[str]]], axis: Axis) -> str:
         return "Nothing here was measured on a GPU."
     missing = len(axis.releases) - len(measured)
     tags = ", ".join(sorted(measured, key=axis.position))
-    return f"Releases measured on a GPU: {tags}. The axis has {missing} more."
+    return f"Releases measured on a GPU: {tags}. {missing} other releases were not measured on a GPU."

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -424,9 +425,13 @@ class Claim:
             return Answer(UNMEASURED, f"{NEEDS_TIMES} {beside}".strip(), beside=beside)
         return replace(self.decide(numbers), instead=quicker(numbers, *self.rivals))
 
-    def advice_on(self, setting: Setting, release: str, answer: Answer) -> str:
-        """What to do on the device that the answer is of, with what and which release that rests on."""
+    def advice_on(self, setting: Setting, release: str, answer: Answer, brief: bool = False) -> str:
+        """What to do on the device that the answer is of, with what and which release that rests on; in `brief` its first
+        sentence, and that release."""
         told = self.advice.get(answer.word)
+        if brief:
+            first = re.split(r"(?<=[.:]) (?=[A-Z])", told or UNDECIDED[answer.word])[0]
+            return f"{first} {'Counted' if setting.device == 'recorder' else 'Measured'} on {release}."
         if told is None:
             return UNDECIDED[answer.word].format(sentence=answer.sentence)
         told = f"{told} {answer.instead}" if answer.instead else told
@@ -482,8 +487,8 @@ CLAIMS: dict[str, Claim] = {
         batching,
         (("time",), ("vstack_rows", "flat_buffer")),
         {
-            HOLDS: "Gather the rows in NumPy and make one tensor.",
-            PARTLY: "Gather the rows in NumPy and make one tensor in the sizes where it holds.",
+            HOLDS: "Copy all rows into the memory of one tensor, by `numpy.concatenate` with `out`.",
+            PARTLY: "Copy all rows into the memory of one tensor, by `numpy.concatenate` with `out`, where it holds.",
             FAILS: "Write what reads best: one tensor per row costs no more.",
         },
         "time",

@@ -25,6 +25,7 @@ from ..system.errors import UserError
 from . import answer, verdicts
 from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
+from .code import Kind as CodeKind
 from .findings import Finding, Row, group, of_changes
 from .labels import Say, explained, unlabelled
 from .markdown import escape
@@ -403,7 +404,7 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
 
 
 def _of_builds(change: Change) -> str:
-    return f"no more than two builds of one source differ by (up to {times(change.series.build or 1)} times)"
+    return f"within the {times(change.series.build or 1)} times that rebuilding the same source can cause"
 
 
 def by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -604,7 +605,7 @@ def _where(step: Step) -> str:
 
 def _net(step: Step) -> str:
     """`2.40 times slower (2.20 to 2.62) since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times
-    slower at v2.1.` Where nothing is surely left of it, `In the end as at v1.13.1 (0.97 to 1.04 times, 12ms to 12ms), after
+    slower at v2.1.` Where nothing is surely left of it, `Now as at v1.13.1 (0.97 to 1.04 times, 12ms to 12ms), after
     1.30 times slower at v2.0.0 and 1.30 times faster at v2.1.0.`"""
     net, unit = step.net, step.series.unit
     if net is None:
@@ -616,7 +617,7 @@ def _net(step: Step) -> str:
     low, high = net.low or net.ratio, net.high or net.ratio
     surely = "" if low == high else f"{times(low)} to {times(high)} times, "
     if low <= 1 <= high:
-        return f"In the end as at {net.first} ({surely}{numbers}){_shares(net, more, less, 'after')}."
+        return f"Now as at {net.first} ({surely}{numbers}){_shares(net, more, less, 'after')}."
     ends = (low, high) if net.ratio > 1 else (1 / high, 1 / low)
     interval = "" if low == high else f" ({' to '.join(map(bound, ends))})"
     way = _way(net.ratio, f"times {more}{interval}", f"times {less}{interval}")
@@ -717,7 +718,9 @@ def summary(comparison: Comparison) -> list[str]:
         *comparison.sure,
     ]
     if comparison.one_sided:
-        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
+        lines.append(
+            f"{comparison.one_sided} series were measured on only one of the two releases and are not compared."
+        )
     return [*lines, *comparison.environments]
 
 
@@ -747,6 +750,8 @@ def _sure(comparison: Comparison) -> list[str]:
         seen_on = ", ".join(sorted({found.profiled_on for found in comparison.code.values()}))
         said = ", ".join(f"{count} {words}" for words, count in kinds.most_common())
         lines.append(f"By the code of both wheels (what runs was seen on {seen_on}), changed times are: {said}.")
+        if any(found.kind is CodeKind.MOVED for found in comparison.code.values()):
+            lines.append("MOVED is the same machine code at another address, which is no change of the code.")
     if left := of_this_processor(comparison):
         of_them = "1 changed time is" if len(left) == 1 else f"{len(left)} changed times are"
         lines.append(

@@ -76,7 +76,7 @@ class Alone:
         (size, share), *rest = ((f"{100 * size:.0f} %", f"{100 * share:.0f} %") for size, share in self.shares.items())
         more = "".join(f", one of {size} in {share}" for size, share in rest)
         times = f"{share} of the {'steady times' if self.steady else 'times of single calls'}{more}"
-        return f"If one time changed and nothing else did, a change of {size} would be found in {times}."
+        return f"A single change of {size} would be found in {times}."
 
 
 NOTHING_ALONE = Alone({})

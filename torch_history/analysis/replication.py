@@ -116,9 +116,9 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, measured: Measured, name: str) -> Place:
-        """Reads and compares what is asked for, once."""
+        """Reads and compares what is asked for, once as long as few others are asked for in between."""
 
-        @functools.cache
+        @functools.lru_cache(maxsize=64)
         def changes(old: str, new: str) -> Mapping[tuple[str, tuple[str, ...]], Change]:
             return {_anywhere(change.series): change for change in measured.changes(old, new)}
 
@@ -160,6 +160,9 @@ class OtherPlaces:
     def words(self, change: Change, old: str, new: str) -> str:
         """What they say of one change, for its sentence."""
         return self.of([change], old, new).get(change.series, NOWHERE).words
+
+
+NO_PLACES = OtherPlaces()
 
 
 def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> Replication:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import json
 import shlex
 import sys
 from collections import Counter
@@ -48,7 +49,7 @@ _in_lane = click.option(
     "--url", default="", callback=site_address, help="Address of the site, for its feeds [default: relative links]."
 )
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
-    """Build the site from results/, including asv's dashboard. It opens on the results of this machine, if there are any."""
+    """Build the site from results/, including asv's dashboard. It opens on the newest results."""
     from ..measuring.machine import describe
     from ..site.build import STEPS, publish_site
     from ..store.launches import machines_in
@@ -67,9 +68,17 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 
     with naming(target):
         index = publish_site(conf, suite.axis, target, url, begin, here)
-    first, none = f"the newest results, those of this machine, {here}, first", f"another machine: {here} has no results"
-    opens = f"It opens on {first if here in machines_in(Path(conf.results_dir)) else none}"
-    out.print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
+    opens = _opens(index, here, here in machines_in(Path(conf.results_dir)))
+    out.print(plain(f"The site is in {index}. Open that file in a browser. It opens on {opens}."))
+
+
+def _opens(index: Path, here: str, is_measured: bool) -> str:
+    """The lane on which a site opens, and whether it is of the machine `here`."""
+    lane, *_ = json.loads((index.parent / "data" / "index.json").read_text(encoding="utf-8"))["lanes"]
+    if lane["machine"] == here:
+        return f"the newest results, of this machine, {here}"
+    said = f"results of this machine, {here}, are older" if is_measured else f"{here} has no results"
+    return f"the newest results, {lane['newest']} of another machine, {lane['machine']}: {said}"
 
 
 @click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")

@@ -39,6 +39,7 @@ from ..analysis import bases, claims, compare, power, series, verdicts
 from ..analysis import causes as why
 from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
+from ..analysis.replication import OtherPlaces
 from ..analysis.series import Verdict
 from ..releases import wheels
 from ..releases.axis import Axis, Release
@@ -124,7 +125,7 @@ def publish_site(
         mark(new)
         asvs = copy.copy(conf)
         asvs.html_dir, asvs.results_dir = str(new / "asv"), str(readable)
-        publish_dashboard(asvs, here=here)
+        publish_dashboard(asvs, here=told[0].lane.name)
         mark(new / "asv")
         begins(STEPS[3])
         _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here)
@@ -134,6 +135,7 @@ def publish_site(
         of_claims = {"columns": columns, "releases": tags, "claims": claimed}
         _write_json(new / "data", "bases", of_claims)
         _write_compressed(new / "data", "bases", of_claims)
+        _write(new / "data", "advice", {row.question: row.advised for row in rows})
         feeds = _write_feeds(new / "feeds", told, axis, url)
         _write_badges(new / "badges", told)
         met: dict[str, list[power.LaneEvidence]] = {}
@@ -153,9 +155,8 @@ def _told(lane: Lane, axis: Axis, others: Sequence[Lane], folder: Path) -> Publi
     try:
         elsewhere = elsewhere_of(lane, others)
         about = lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
-        return Published(
-            lane, *about, power.lane_evidence(lane.found, lane.environment, axis), _write_pairs(folder, lane)
-        )
+        of_lane = power.lane_evidence(lane.found, lane.environment, axis)
+        return Published(lane, *about, of_lane, _write_pairs(folder, lane, elsewhere))
     except WRONG_DATA as error:
         left_out(lane.name, lane.environment, unreadable(error))
         return None
@@ -218,9 +219,9 @@ def _drawn(row: bases.Row, told: Sequence[Published]) -> dict[str, Any]:
     claims_of = ((each.lane, claim) for each in told for claim in each.data["claims"])
     found = [lines(lane, claim) for lane, claim in claims_of if claim["question"] == row.question]
     advice = []
-    for device, said in (("cpu", row.cpu), ("cuda", row.gpu)):
+    for device, said in zip(("cpu", "cuda"), row.brief, strict=True):
         quicker = quickest(row.question, (each.lane for each in told if each.lane.device == device))
-        advice.append(f"{re.split(r'(?<=[.:]) (?=[A-Z])', said)[0]} {quicker}".strip())
+        advice.append(f"{said} {quicker}".strip())
     return {"lines": [of for of in found if of], "advice": advice}
 
 
@@ -265,11 +266,11 @@ def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
         (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
 
 
-def _write_pairs(folder: Path, lane: Lane) -> dict[tuple[str, str], dict[str, Any]]:
+def _write_pairs(folder: Path, lane: Lane, elsewhere: OtherPlaces) -> dict[tuple[str, str], dict[str, Any]]:
     """data/pairs/: a script of each pair of releases of a lane. Gives what the file of each has of it."""
     of_all = {}
     for number, pair in enumerate(lane.every.pairs):
-        found = told_of(lane, number)
+        found = told_of(lane, number, elsewhere)
         said = {name: found[name] for name in ("typical", "questions", "tally", "said")}
         of_all[pair] = {"lane": lane.id, "words": lane.words, "device": lane.device} | said
         _write_compressed(folder, f"{lane.id}-{'-'.join(pair)}", found)

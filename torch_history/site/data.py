@@ -19,7 +19,7 @@ from typing import Any
 
 from ..analysis import bases, claims, compare, steps
 from ..analysis.causes import SHARE, Known, evidence, unconfirmed
-from ..analysis.replication import Measured, OtherPlaces, held_against
+from ..analysis.replication import NO_PLACES, Measured, OtherPlaces, held_against
 from ..analysis.series import History, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
@@ -120,14 +120,19 @@ class Lane:
         copy."""
 
         def decided(old: str, new: str) -> list[Change]:
-            copied = self.name != other.name and any(self.sessions(tag) & other.sessions(tag) for tag in (old, new))
+            copied = self.name != other.name and any(self.sessions[tag] & other.sessions[tag] for tag in (old, new))
             return [] if copied else self.decided(old, new)
 
         return decided
 
-    def sessions(self, tag: str) -> set[str]:
-        """That measured a release."""
-        return {launch.session for of in self.found.values() for launch, _ in of.get(tag, ())}
+    @functools.cached_property
+    def sessions(self) -> Mapping[str, set[str]]:
+        """Release -> those that measured it."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for of in self.found.values():
+            for tag, seen in of.items():
+                found[tag].update(launch.session for launch, _ in seen)
+        return found
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -157,7 +162,7 @@ class Lane:
         said = f"{threads} thread{'' if threads == '1' else 's'}" if threads and self.device == "cpu" else ""
         lane = re.sub(r"^release-py", "Python ", self.environment)
         if self.device == "recorder":
-            return f"{str(subject).partition(' pretended ')[0]}, counted without a GPU, {lane}"
+            return f"{str(subject).partition(' pretended ')[0]}, simulated (memory counted, nothing ran), {lane}"
         device = {"cuda": "GPU"}.get(self.device, self.device.upper())
         return ", ".join(str(part) for part in (subject, cores, device, said, lane) if part)
 
@@ -233,10 +238,7 @@ def left_out(machine: str, environment: str, why: str) -> None:
 # --- what the pages are given
 
 
-NOWHERE = OtherPlaces(())
-
-
-def newest(lane: Lane, elsewhere: OtherPlaces = NOWHERE) -> compare.Comparison | None:
+def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison | None:
     """The newest release of a lane against the one before it, held against what was measured `elsewhere`; None where there
     is no other."""
     if len(lane.releases) < 2:
@@ -318,7 +320,7 @@ def _about(release: Release, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**about, "yanked": release.yanked, "facts": facts}
 
 
-def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[str, Any]:
+def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dict[str, Any]:
     """What of a lane is about all its releases, held against what was measured `elsewhere`: docs/site.md lists the keys."""
     happened = steps.of_history(lane.found, axis)
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)

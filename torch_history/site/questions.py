@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..analysis.claims import CLAIMS
+from ..analysis.labels import labels
 from ..analysis.series import Series
 from .data import Lane
 from .rivals import sentence
@@ -21,7 +22,7 @@ def quickest(question: str, lanes: Iterable[Lane]) -> str:
         timed = (one for one in lane.rivals[tag] if (one.question, one.metric) == (question, "time"))
         of = [one for one in timed if one.parameters[0] == repr(praised) and part in one.parameters[1]]
         if any(lane.rivals[tag][one] for one in of):
-            return sentence(of, lane.rivals[tag], tag)
+            return sentence(of, lane.rivals[tag], tag, labels()[question]["variants"][praised])
     return ""
 
 

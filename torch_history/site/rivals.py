@@ -72,8 +72,9 @@ def _less(found: History, own: Series, other: Series, tag: str) -> float:
     return math.log(numbers[1][-1] / numbers[0][-1]) if all(numbers) and not own.varies else math.nan
 
 
-def sentence(series: Sequence[Series], known: Rivals, tag: str) -> str:
-    """What to do instead of `series` of one metric on a release; empty where nothing is said of that metric."""
+def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") -> str:
+    """What to do instead of `series` of one metric on a release, which are `than` where that is to be said; empty where
+    nothing is said of that metric."""
     unit = series[0].unit
     if unit not in ("seconds", "bytes"):
         return ""
@@ -90,7 +91,10 @@ def sentence(series: Sequence[Series], known: Rivals, tag: str) -> str:
     said = dict.fromkeys(times(factor) for factor in (factors[0], factors[-1]))
     means = labels().get(series[0].question, {}).get("variants", {}).get(variant, "")
     start = f"On {tag} `{variant}`{f' ({means})' if means else ''} does the same "
-    start += f"{' to '.join(said)} times faster" if unit == "seconds" else f"with {' to '.join(said)} times less memory"
+    factor = " to ".join(said)
+    start += (
+        f"{factor} times faster{than and f' than {than}'}" if unit == "seconds" else f"with {factor} times less memory"
+    )
     if len(series) == 1:
         return f"{start} ({times(1 / of[0].high)} to {times(1 / of[0].low)})." if series[0].varies else f"{start}."
     return f"{start} in {len(of)} of {len(series)} cases."

@@ -13,6 +13,7 @@ from ..analysis import answer, causes, compare
 from ..analysis.causes import Basis
 from ..analysis.code import of_times, pair_on
 from ..analysis.findings import Finding
+from ..analysis.replication import NO_PLACES, OtherPlaces
 from ..analysis.series import Series, Verdict
 from ..analysis.verdicts import NOT_MEASURED, Change
 from . import typical
@@ -25,8 +26,9 @@ SCHEMA = 1
 """Of the file of a pair; it grows by one when a key goes or changes its meaning, not when one is added."""
 
 
-def compared(lane: Lane, number: int) -> compare.Comparison:
-    """A pair, by its number, as `compare.compared` gives it, without the counts of launches."""
+def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison:
+    """A pair, by its number, as `compare.compared` gives it, without the counts of launches; held against what was measured
+    `elsewhere`."""
     every, (old, new) = lane.every, lane.every.pairs[number]
     changes = sorted((one for one in every.changes(number) if one.reason != NOT_MEASURED), key=compare.place)
     changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]
@@ -37,15 +39,18 @@ def compared(lane: Lane, number: int) -> compare.Comparison:
     alone = every.alone[number]
     found = compare.Comparison(*asked, changes, why, moved, every.one_sided(number), alone=alone, code=code)
     unseen = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
-    return replace(found, device=lane.device, threads=str(lane.machine.get("threads", "")), unconfirmed=unseen)
+    threads = str(lane.machine.get("threads", ""))
+    others = elsewhere.of(changed, old, new)
+    return replace(found, device=lane.device, threads=threads, unconfirmed=unseen, elsewhere=others)
 
 
-def told(lane: Lane, number: int) -> dict[str, Any]:
-    """All that a page says of a pair, by its number."""
-    found = compared(lane, number)
+def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[str, Any]:
+    """All that a page says of a pair, by its number, held against what was measured `elsewhere`."""
+    found = compared(lane, number, elsewhere)
     overall, questions = typical.of_pair(lane.every.typical, number)
     line, instead = typical.bottom_line(overall, found.changes, lane.main), lane.rivals[found.new]
     of_pair = {name: getattr(found, name) for name in ("machine", "environment", "device", "old", "new")}
+    changes = _columns(lane, found)
     return {
         "schema": SCHEMA,
         **of_pair,
@@ -61,8 +66,17 @@ def told(lane: Lane, number: int) -> dict[str, Any]:
         "sure": found.sure,
         "environments": found.environments,
         "not_measured": answer.not_measured(found),
-        "changes": _columns(lane, found),
+        "counted": _counted(overall.cases if overall else 0, found.looked_at, len(changes["series"])),
+        "changes": changes,
     }
+
+
+def _counted(cases: int, compared: int, listed: int) -> str:
+    """What each of the totals of a page counts, in sentences."""
+    return (
+        f"The typical change is over {cases:,} cases, each by its main time. With their other times {compared:,} times were "
+        f"compared. With memory and the counts that changed {listed:,} series are listed."
+    )
 
 
 def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[str, Any]:

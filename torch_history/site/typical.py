@@ -86,11 +86,11 @@ def _typical(shift: float, half: float, cases: float) -> Typical:
 
 
 def words(typical: Typical, where: str) -> str:
-    """By the rule of verdicts: `1.09 times slower in 6 cases (1.05 to 1.13)`; `the same time in 6 cases (1 % faster to 1 %
-    slower)`, the whole interval within MARGIN; else `between 7 % faster and 11 % slower in 6 cases: inconclusive`."""
+    """By the rule of verdicts: `1.09 times slower in 6 cases (1.05 to 1.13)`; `no change in 6 cases (between 1 % faster and
+    1 % slower)`, the whole interval within MARGIN; else `between 7 % faster and 11 % slower in 6 cases: inconclusive`."""
     ratio, low, high, _ = typical
     if max(high, 1 / low) <= 1 + MARGIN:
-        return f"the same time {where} ({_end(low)} to {_end(high)})"
+        return f"no change {where} (between {_end(low)} and {_end(high)})"
     if (low > 1 or high < 1) and max(ratio, 1 / ratio) > 1 + MARGIN:
         return _changed(typical, where)
     return f"between {_end(low)} and {_end(high)} {where}: inconclusive"
@@ -155,7 +155,8 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
         if far:
             most, hungriest = max(far)
             each = amounts([abs((one.new or 0) - (one.old or 0)) for one in of])
-            said.append(f"{word} in {_cases(len(far))}, by {each} each, at most {times(most)} times")
+            much = f"{times(most)} times as much" if word == "more" else f"{times(most)} times less"
+            said.append(f"{_cases(len(far))} need{'s' * (len(far) == 1)} {each} {word}, at most {much}")
     same = sum(one.verdict is Verdict.SAME for one in known)
     said += [f"the same in {same} of {_cases(len(known))}"] * bool(same)
     is_more = any(one.verdict is Verdict.HUNGRIER for one in known)

@@ -106,7 +106,7 @@
                 known.add(term);
                 const before = part.slice(end, match.index);
                 end = match.index + match[0].length;
-                return [before, el("a", {class: "term", href: `method.html#word-${term}`}, match[0])];
+                return [before, el("a", {class: "term", href: TH.method(`word-${term}`)}, match[0])];
             });
             return [...pieces, part.slice(end)];
         });
@@ -212,6 +212,11 @@
     TH.link = (page, keys = {}) => {
         const {from, to} = TH.address();
         return `${page}#${write({lane: current, from, to, ...keys})}`;
+    };
+    /* A place on the page on method, which leads back to what was chosen. */
+    TH.method = (place) => {
+        const {from, to} = TH.address();
+        return `method.html?${write({lane: current, from, to})}#${place}`;
     };
     let current = "";
 
@@ -330,7 +335,12 @@
         const options = here.length === 0 ? elsewhere : [{group: HERE, options: listed(here)},
                                                          {group: "other machines", options: elsewhere}];
         const where = here.some(({id}) => id === chosen) ? ` ${HERE}` : "";
-        document.getElementById("lane").replaceChildren(TH.select(`Measured on${where}`, "lane", options, chosen));
+        const wasFocused = document.activeElement?.id === "choose-lane";
+        const choice = TH.select(`Measured on${where}`, "lane", options, chosen);
+        document.getElementById("lane").replaceChildren(choice);
+        if (wasFocused) {
+            choice.querySelector("select").focus({preventScroll: true});
+        }
         document.querySelectorAll("nav a[data-page]").forEach((/** @type {HTMLAnchorElement} */ link) => {
             link.href = TH.link(link.dataset.page);
         });

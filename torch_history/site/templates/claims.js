@@ -103,35 +103,36 @@
             turns(claim), place, sentences(claim));
     };
 
-    const section = (lane, of, address, bases, claims) => {
+    const section = (lane, of, address, {bases, claims, advised}) => {
         const claim = claims.find(({question}) => question === of.question);
         const id = `claim-${of.question}`;
         return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, of.words),
             TH.bands(bases, of), TH.span(bases.releases),
-            el("dl", {class: "advice"}, [["CPU", of.cpu], ["GPU", of.gpu]].map(([device, said]) => [el("dt", {}, device), el("dd", {}, TH.prose(said))])),
+            el("dl", {class: "advice"}, ["CPU", "GPU"].map((device, i) => [device, advised[of.question][i]]).map(([device, said]) => [el("dt", {}, device), el("dd", {}, TH.prose(said))])),
             el("details", {}, el("summary", {}, "The same in words, by device"), el("ul", {class: "sentence-list"}, of.cells.map((said, i) =>
                 el("li", {}, el("strong", {}, `${bases.columns[i]}: `), TH.prose(said))))),
             claim ? detail(lane, claim, address) : el("p", {class: "quiet"}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`));
     };
 
-    const render = (lane, address, main, [claims, bases]) => {
+    const render = (lane, address, main, [claims, bases, advice]) => {
         const most = Math.max(0, ...claims.map(({answers}) => answers.length));
         const tags = lane.releases.map(({tag}) => tag);
         const strangers = [address.from, address.to].filter((text) => text && !tags.includes(TH.tagOf(tags, text)));
+        const chosen = strangers.includes(address.to) || !address.to ? tags.at(-1) : TH.tagOf(tags, address.to);
+        const advised = Object.fromEntries(Object.entries(advice).map(([question, of]) => [question, of[chosen]]));
         const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
         main.append(el("div", {},
             TH.answersKey(),
             claims.length > 0 && el("p", {}, `Measured on ${TH.laneWords(lane)}. `,
-                el("a", {href: "method.html#glossary"}, "What the words mean"), "."),
+                el("a", {href: TH.method("glossary")}, "What the words mean"), "."),
             claims.length > 0 && el("div", {class: "controls"},
-                TH.select("Advice for", "to", [...lane.releases].reverse().map(({tag}) => [tag, tag]),
-                          strangers.includes(address.to) || !address.to ? tags.at(-1) : TH.tagOf(tags, address.to)),
+                TH.select("Advice for", "to", [...lane.releases].reverse().map(({tag}) => [tag, tag]), chosen),
                 most > MOST_COLUMNS && TH.toggle(everyColumn, "columns", address.columns)),
             strangers.map((each) => el("p", {role: "alert"}, `There are no results of '${each}' here`,
                 each === address.to && `: this is ${tags.at(-1)}`, ".")),
-            bases.claims.map((claim) => section(lane, claim, address, bases, claims))));
+            bases.claims.map((claim) => section(lane, claim, address, {bases, claims, advised}))));
     };
 
-    const needs = (lane) => Promise.all([TH.claims(lane), TH.file("bases")]);
+    const needs = (lane) => Promise.all([TH.claims(lane), TH.file("bases"), TH.file("advice")]);
     TH.page({title: () => "Claims", needs, render, arrive});
 })();

@@ -11,7 +11,7 @@
         const [page, item] = where.split("#");
         const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/gu, "-").replace(/^-|-$/gu, "");
         const href = where === "explain" ? TH.historyOf(lane.series[series[0]], keys, {evidence: "1"})
-            : `method.html#${page.replace(/^docs\/|\.md$/gu, "").replace("/", "-")}-${slug(item || "")}`;
+            : TH.method(`${page.replace(/^docs\/|\.md$/gu, "").replace("/", "-")}-${slug(item || "")}`);
         return where && [" ", el("a", {href}, where === "explain" ? "Found by torch-history explain" : "How the cause was found"), "."];
     };
     const change = (row, keys) => el("li", {}, TH.mark(row.verdict), " ", el("a", {href: TH.historyOf(row.series, keys)}, TH.prose(TH.inCode(row.series))),

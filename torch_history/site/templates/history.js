@@ -161,7 +161,7 @@
         }
         said.push("Drag over releases to look closer, double-click to see all; or the keys + - 0 and arrows.");
         if (isCleared) {
-            said.push("What a session does to all times of its question is taken off.");
+            said.push("Differences that a whole session shares are removed.");
         }
         if (undrawn) {
             said.push(isRelative ? `${undrawn} numbers have nothing to be divided by.`

@@ -18,9 +18,12 @@
             return null;
         }
         const [one] = series;
+        const numbers = lines.flatMap(([, of]) => of).filter((number) => number > 0);
+        const [least, most] = [Math.min(...numbers), Math.max(...numbers)].map((number) => `${TH.common.times(number)}×`);
         const {benchmark, variant} = one;
         return el("a", {href: TH.link("series.html", {benchmark, size: sizes[0], variant}), title: TH.meaning(one).replaceAll("`", "")},
             el("strong", {}, variant || TH.words(one.metric)), el("span", {class: "quiet"}, TH.prose(TH.meaning(one) || " ")),
+            el("span", {class: "quiet scale"}, least === most ? least : `${least} to ${most}`),
             TH.sparkline({tags, releases: tags, lines, marked, height: 54, colours: false, label: `${variant}, sizes: ${lines.length}`}));
     };
 
@@ -42,12 +45,13 @@
             return charts.some(Boolean) && el("section", {"aria-labelledby": `of-${question}`},
                 el("h2", {id: `of-${question}`}, `${TH.questionWords(question)}: ${TH.words(metric)}`), el("div", {class: "multiples"}, charts));
         };
+        const rules = marked.length ? `Dashed rules mark ${marked.join(" and ")}, which you chose. ` : "";
         return el("div", {},
             el("div", {class: "controls"},
                TH.select("What", "metric", [["", "times"], ["memory", "peak memory"], ...all.map((name) => [name, TH.words(name)])], address.metric || ""),
                TH.select("Question", "question", [["", "all questions"], ...[...new Set(lane.series.map(({question}) => question))].map((name) => [name, TH.questionWords(name)])], address.question || "")),
-            el("p", {class: "quiet"}, `A chart for each variant, from ${tags[0]} to ${tags.at(-1)}: a line for each size, relative to its first release, logarithmic. `
-               + "Dashed rules mark the two releases that you chose. Choose a chart to see its numbers."),
+            el("p", {class: "quiet"}, `A chart for each variant, from ${tags[0]} to ${tags.at(-1)}: a line for each size, as multiples of its first release, on a logarithmic scale of its own. `
+               + rules + "Choose a chart to see its numbers."),
             questions.map(section));
     };
 })();

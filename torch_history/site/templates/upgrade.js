@@ -33,20 +33,37 @@
         return from === null && `${to} is the oldest release measured on ${machine}: choose what to compare it with.`;
     };
 
+    /* What is shown and was not asked for: To where another lane has no such release, and two releases that change places. */
+    let before = null;
+    const unasked = (lane, address, from, to) => {
+        const isOther = before && before.lane !== lane.id && !address.to && before.to !== to;
+        const isSwapped = address.from && address.to && TH.tagOf(lane.releases.map(({tag}) => tag), address.to) !== to;
+        const said = [
+            isOther && `${to} is the newest release measured on ${TH.laneWords(lane)}: To was ${before.to}, and is ${to} now.`,
+            isSwapped && `${from} is older than ${to}, so it stands first.`,
+        ].filter(Boolean).join(" ");
+        before = {lane: lane.id, to};
+        return {isSwapped, nodes: said && el("p", {id: "unasked", role: "status"}, said)};
+    };
+
     // --- the first screen
 
-
     /* What other lanes say first of the same two releases: what was timed where it was, and memory. */
-    const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory ${said.memory}`].filter(Boolean).join("; ");
+    const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory: ${said.memory}`].filter(Boolean).join("; ");
     const elsewhere = (lane, others) => {
         const rest = others.filter((each) => each.lane !== lane.id);
         const asked = ({questions}) => Object.keys(questions).map((name) => `, ${TH.words(name)}`).join("");
         const isGpu = (lane.machine.device || "cpu") !== "cpu";
-        const first = rest.find(({device}) => (device === "cpu") === isGpu);
-        const more = rest.filter((each) => each !== first);
+        const isBeside = ({device}) => (device === "cpu") === isGpu;
+        const [first, ...more] = rest.filter(isBeside);
+        const alike = rest.filter((each) => !isBeside(each));
         const told = (each) => [el("a", {href: TH.link("index.html", {lane: each.lane})}, each.words), `${asked(each)}: ${other(each)}.`];
-        return rest.length > 0 && [isGpu ? "CPU" : "CUDA", [first ? told(first) : "Not measured on both.", more.length > 0
-            && folded("other-lanes", `${more.length} other ${more.length === 1 ? "lane" : "lanes"}`, el("ul", {}, more.map((each) => el("li", {}, told(each)))))]];
+        const unfolding = (id, of) => of.length > 0 && folded(id, `${of.length} other ${of.length === 1 ? "lane" : "lanes"}`,
+            el("ul", {}, of.map((each) => el("li", {}, told(each)))));
+        return rest.length > 0 && [
+            [isGpu ? "CPU" : "CUDA", [first ? told(first) : "Not measured on both.", unfolding("other-lanes", more)]],
+            alike.length > 0 && [isGpu ? "Other GPUs" : "Other CPUs", unfolding("lanes-alike", alike)],
+        ];
     };
     const lost = (pair, wheels) => {
         const [old, now] = [pair.old, pair.new].map((tag) => wheels[tag]);
@@ -70,10 +87,10 @@
             pair.said.decided && ["Decided", sentence(pair.said.decided)],
             pair.said.undecided && ["Undecided", sentence(pair.said.undecided)],
             ["Measured", `${TH.laneWords(lane)}.`],
-            elsewhere(lane, others),
+            ...elsewhere(lane, others) || [],
         ];
         const typical = pair.typical ? ["typically ", el("strong", {class: kindOf(pair.typical)}, pair.said.typical)]
-            : ["nothing was timed; peak memory ", el("strong", {}, TH.prose(pair.said.memory))];
+            : ["nothing was timed; peak memory: ", el("strong", {}, TH.prose(pair.said.memory))];
         return [
             el("h2", {id: "headline"}, `${pair.old} → ${pair.new}: `, typical, "."),
             el("dl", {id: "bottom-line"}, rows.filter(Boolean).map(([name, said]) => el("div", {}, el("dt", {}, name), el("dd", {}, said)))),
@@ -179,10 +196,10 @@
     const sure = (lane, pair) => {
         const command = ["torch-history", "compare", pair.old, pair.new, "--machine", pair.machine, "--lane", pair.environment];
         return folded("sure", "How sure this is, and what was not measured",
-            el("p", {}, "The typical ratio is the geometric mean over the cases of each question, and of these over the questions; its interval "
-               + "says how well these cases are known, and nothing of yours."),
-            el("p", {}, TH.explained([...pair.sure, ...pair.again].join(" ")), " ", el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ". ",
-               el("a", {href: "method.html#calibration"}, "Which changes verdicts find"), "."),
+            el("p", {}, "The typical ratio is the geometric mean over the cases of each question, and of these over the questions. Its interval "
+               + "covers only these cases; your program may differ more. ", pair.counted),
+            el("p", {}, TH.explained([...pair.sure, ...pair.again].join(" ")), " ", el("a", {href: TH.method("verdicts")}, "How a verdict is made"), ". ",
+               el("a", {href: TH.method("calibration")}, "Which changes verdicts find"), "."),
             el("p", {id: "not-measured"}, pair.not_measured),
             el("p", {}, "On the command line: ", el("code", {}, command.join(" ")), "; with ", el("code", {}, "--json"), " or ", el("code", {}, "--markdown"),
                " to take it along. For programs: ", el("a", {href: `data/pairs/${pair.old}-${pair.new}.json`}, "these two releases as JSON"), "."));
@@ -203,7 +220,8 @@
         },
         render: async (lane, address, main, {bases, pair, others, wheels}) => {
             const {from, to} = TH.chosen(lane, address);
-            main.append(pickers(lane, from, to));
+            const {isSwapped, nodes} = unasked(lane, address, from, to);
+            main.append(pickers(lane, from, to), nodes || "");
             const newest = lane.releases.at(-1).tag;
             const refused = refusal(lane, from, to);
             if (refused) {
@@ -229,6 +247,9 @@
             }
             if (to === newest && TH.contents.newest.tag !== newest) {
                 rest.append(el("p", {}, `The newest release, ${TH.contents.newest.tag}, is not measured here yet: `, TH.measure(lane, newest, TH.contents.newest.tag), "."));
+            }
+            if (isSwapped) {
+                TH.keep({from, to});
             }
         },
     });
