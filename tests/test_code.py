@@ -94,7 +94,10 @@ def test_a_size_that_did_not_change_so_explains_no_other(verdict: Verdict) -> No
     """Only one size was looked at: another that is slower has its class unless that one is the same, or faster."""
     pair = CodePair(release("v2.0.1"), release("v2.1.0", symbols={"k": symbol("other")}))
     other = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], "'rows 99 % x 100'"))
-    changes = [Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0), Change(SERIES, verdict, 1.0, 1.0, 1.0, 0.99, 1.01)]
+    changes = [
+        Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0),
+        Change(SERIES, verdict, 1.0, 1.0, 1.0, 0.99, 1.01),
+    ]
     assert other in of_times(changes[:1], pair)
     assert (other in of_times(changes, pair)) == (verdict is Verdict.CANT_TELL)
     assert (other in of_times(changes[:1], pair, changes)) == (verdict is Verdict.CANT_TELL)
