@@ -159,10 +159,8 @@ def test_part_of_the_cards_memory_may_be_another_program_s(program):
 def test_free_memory_falls_by_granules_of_two_mebibytes_and_comes_back(program, sizes, granules):
     take = "".join(f"cudaMalloc(&a[{place}], {size});" for place, size in enumerate(sizes))
     give = "".join(f"cudaFree(a[{place}]);" for place in range(len(sizes)))
-    body = (
-        f"void *a[9]; size_t free, all, after; cudaMemGetInfo(&free, &all); {take} cudaMemGetInfo(&after, &all); {give}"
-    )
-    body += "size_t end; cudaMemGetInfo(&end, &all); return end == free ? (free - after) / 1024 : -1;"
+    body = f"void *a[9]; size_t all, free[3]; cudaMemGetInfo(free, &all); {take} cudaMemGetInfo(free + 1, &all); {give}"
+    body += "cudaMemGetInfo(free + 2, &all); return free[2] == free[0] ? (free[0] - free[1]) / 1024 : -1;"
     assert program(body)["returned"] == granules * 2048
 
 
@@ -277,41 +275,31 @@ def test_threads_that_create_cublas_handles_at_once_have_handles_of_their_own(pr
 
 TWO_STREAMS = """void *s, *t, *e, *f; cudaStreamCreateWithPriority(&s, 1, 0); cudaStreamCreateWithPriority(&t, 1, -1);
     cudaEventCreateWithFlags(&e, 2); cudaEventCreateWithFlags(&f, 2);"""
+AFTER_EACH_OTHER = "cudaEventRecord(e, s); cudaStreamWaitEvent(t, e, 0); cudaEventRecord(f, t);"
 
 
 @pytest.mark.parametrize(
-    ("body", "asked", "unfinished"),
+    ("body", "query", "sure"),
     [
-        ("return cudaEventQuery(e);", {}, 0),
-        ("cudaEventRecord(e, s); return cudaEventQuery(e);", {"cudaEventQuery": 1}, 600),
-        ("cudaEventRecord(e, s); cudaStreamSynchronize(t); return cudaEventQuery(e);", {"cudaEventQuery": 1}, 600),
-        ("cudaEventRecord(e, s); cudaStreamSynchronize(s); return cudaEventQuery(e);", {}, 0),
-        ("cudaEventRecord(e, s); cudaDeviceSynchronize(); return cudaEventQuery(e);", {}, 0),
-        ("cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(f); return cudaEventQuery(e);", {}, 0),
-        (
-            "cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(e); return cudaEventQuery(f);",
-            {"cudaEventQuery": 1},
-            600,
-        ),
-        (
-            "cudaEventRecord(e, s); cudaStreamWaitEvent(t, e, 0); cudaEventRecord(f, t); cudaEventSynchronize(f);"
-            " return cudaEventQuery(e);",
-            {},
-            0,
-        ),
-        ("return cudaStreamQuery(s);", {}, 0),
-        ("launch(); return cudaStreamQuery(NULL);", {"cudaStreamQuery": 1}, 600),
-        ("launch(); cudaStreamSynchronize(NULL); return cudaStreamQuery(NULL);", {}, 0),
+        ("", "cudaEventQuery(e)", True),
+        ("cudaEventRecord(e, s);", "cudaEventQuery(e)", False),
+        ("cudaEventRecord(e, s); cudaStreamSynchronize(t);", "cudaEventQuery(e)", False),
+        ("cudaEventRecord(e, s); cudaStreamSynchronize(s);", "cudaEventQuery(e)", True),
+        ("cudaEventRecord(e, s); cudaDeviceSynchronize();", "cudaEventQuery(e)", True),
+        ("cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(f);", "cudaEventQuery(e)", True),
+        ("cudaEventRecord(e, s); cudaEventRecord(f, s); cudaEventSynchronize(e);", "cudaEventQuery(f)", False),
+        (f"{AFTER_EACH_OTHER} cudaEventSynchronize(f);", "cudaEventQuery(e)", True),
+        (f"{AFTER_EACH_OTHER} cudaEventSynchronize(e);", "cudaEventQuery(f)", False),
+        ("", "cudaStreamQuery(s)", True),
+        ("launch();", "cudaStreamQuery(NULL)", False),
+        ("launch(); cudaStreamSynchronize(NULL);", "cudaStreamQuery(NULL)", True),
     ],
 )
-def test_a_device_has_finished_what_the_host_waited_for_and_the_rest_as_the_switch_says(
-    program, body, asked, unfinished
-):
+def test_a_device_has_finished_what_the_host_waited_for_and_the_rest_as_the_switch_says(program, body, query, sure):
     """600 is CUDA's cudaErrorNotReady. Streams end in order, and one that waits for an event ends after it."""
-    finished = program(TWO_STREAMS + body)
-    assert (finished["returned"], finished["queries"]) == (0, asked)
-    other = program(TWO_STREAMS + body, RECORDER_UNFINISHED="1")
-    assert (other["returned"], other["queries"]) == (unfinished, asked)
+    for variables, answer in (({}, 0), ({"RECORDER_UNFINISHED": "1"}, 0 if sure else 600)):
+        recorded = program(f"{TWO_STREAMS} {body} return {query};", **variables)
+        assert (recorded["returned"], sum(recorded["queries"].values())) == (answer, not sure)
 
 
 def test_a_host_that_does_nothing_but_ask_is_told_in_the_end(program):
@@ -604,8 +592,7 @@ BIASED = """
 import os, sys, threading, torch
 sys.path.insert(0, sys.argv[1])
 from recorder.record import recording
-x, w = (torch.ones(128, 128, device="cuda") for _ in "xw")
-bias, done = torch.ones(128, device="cuda"), threading.Event()
+x, w, bias = torch.ones(128, 128, device="cuda"), torch.ones(128, 128, device="cuda"), torch.ones(128, device="cuda")
 def product():
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()

@@ -1,0 +1,101 @@
+"""Runs one of PyTorch's own tests on the recorder, inside a release; `conformance.py` starts it. Torch and Python 3.9 alone.
+
+    python conforming.py FILE            prints the tests of FILE that are named on standard input, as JSON
+    python conforming.py FILE CLASS TEST prints how that test ends, as JSON
+
+No kernel runs, so of tensors that are compared shape, type and device count and values do not, and a tensor is true. How
+long PyTorch's spinning kernel takes, which it would measure, is given.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import unittest
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.testing._internal import common_utils
+
+from recorder.record import recording, unanswered
+
+
+def module(path: str) -> ModuleType:
+    common_utils.get_cycles_per_ms = lambda: 1_000_000.0
+    spec = importlib.util.spec_from_file_location("of_pytorch", path)
+    assert spec
+    assert spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules["of_pytorch"] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def offered(loaded: ModuleType, wanted: list[str]) -> list[tuple[str, str]]:
+    """Class and name of each test of that name; where there is none, of those that were made of it with parameters."""
+    cases = [
+        (name, test)
+        for name, case in vars(loaded).items()
+        if isinstance(case, type) and issubclass(case, unittest.TestCase) and case.__module__ == "of_pytorch"
+        for test in dir(case)
+        if test.startswith("test_")
+    ]
+    found = []
+    for name in wanted:
+        exact = [case for case in cases if case[1] == name]
+        found += exact or [case for case in cases if case[1].startswith(name + "_") and case[1] not in wanted]
+    return found
+
+
+def without_values(compare: Callable[..., None]) -> Callable[..., None]:
+    """TestCase.assertEqual that takes two tensors of one shape, type and device for equal."""
+
+    def equal(self: unittest.TestCase, one: Any, other: Any, *arguments: Any, **named: Any) -> None:
+        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+            one, other = ((each.shape, each.dtype, each.device) for each in (one, other))
+        return compare(self, one, other, *arguments, **named)
+
+    return equal
+
+
+def without_truth(holds: Callable[..., None]) -> Callable[..., None]:
+    """TestCase.assertTrue that takes a tensor for true."""
+
+    def true(self: unittest.TestCase, it: Any, *arguments: Any, **named: Any) -> None:
+        holds(self, isinstance(it, torch.Tensor) or it, *arguments, **named)
+
+    return true
+
+
+def ended(case: unittest.TestCase) -> dict[str, Any]:
+    """`outcome`: passed, skipped, failed or raised; `said`: the last line of why; `unanswered`: what the recorder could
+    not answer, in words; `read_backs` and `queries`: how many."""
+    common_utils.TestCase.assertEqual = without_values(common_utils.TestCase.assertEqual)
+    common_utils.TestCase.assertTrue = without_truth(common_utils.TestCase.assertTrue)
+    result = unittest.TestResult()
+    with recording() as recorded:
+        case.run(result)
+    outcomes = (("skipped", result.skipped), ("failed", result.failures), ("raised", result.errors))
+    outcome, why = next(((name, found[0][1]) for name, found in outcomes if found), ("passed", ""))
+    said = [line for line in why.strip().splitlines() if line[:1].strip()]
+    return {
+        "outcome": outcome,
+        "said": next((line for line in said if "Error" in line), "".join(said[-1:])),
+        "unanswered": unanswered(),
+        "read_backs": len(recorded.read_backs),
+        "queries": len(recorded.queries),
+    }
+
+
+def main() -> None:
+    path, *test = sys.argv[1:]
+    loaded = module(path)
+    told = ended(getattr(loaded, test[0])(test[1])) if test else offered(loaded, json.load(sys.stdin))
+    print("\n" + json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Is what becomes of PyTorch's own tests on the recorder told as it is?"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from research import conformance
+from research.conformance import KINDS, Judged, Suite, judged, nearest, page
+
+from .test_recorder import built
+
+__all__ = ["built"]
+
+SOUND: Mapping[str, Any] = {"outcome": "passed", "said": "", "unanswered": "", "read_backs": 0, "queries": 0}
+FAILED = {**SOUND, "outcome": "failed", "said": "AssertionError: 1 != 2"}
+
+
+@pytest.mark.parametrize(
+    ("finished", "unfinished", "kind"),
+    [
+        (SOUND, None, "passes"),
+        ({**SOUND, "read_backs": 3}, None, "passes"),
+        (SOUND, SOUND, "passes"),
+        (FAILED, None, "wrong"),
+        (FAILED, FAILED, "wrong"),
+        ({**FAILED, "outcome": "raised"}, None, "unlogged"),
+        ({**FAILED, "read_backs": 1}, None, "values"),
+        ({**FAILED, "read_backs": 1, "unanswered": "cudnnCreate"}, None, "refused"),
+        ({**SOUND, "unanswered": "cudnnCreate"}, None, "refused"),
+        ({**FAILED, "outcome": "raised", "said": "ImportError: no torchvision"}, None, "unjudged"),
+        (FAILED, SOUND, "refused"),
+        (SOUND, FAILED, "refused"),
+        (FAILED, {**FAILED, "read_backs": 1}, "refused"),
+        ({**FAILED, "outcome": "raised"}, FAILED, "unlogged"),
+        ({**SOUND, "outcome": "skipped"}, None, "skipped"),
+    ],
+)
+def test_a_test_is_wrong_unless_the_recorder_says_why_it_fails(finished, unfinished, kind):
+    assert judged("test_this", {**finished}, unfinished and {**unfinished}).kind == kind
+
+
+def test_tests_come_from_the_version_before_the_release():
+    offered = ["2.14.1+dfsg-1", "1.13.1+dfsg-4", "2.6.0+dfsg-7"]
+    found = {release: nearest(release, offered) for release in ("1.8.0", "1.13.1", "2.5.1", "2.10.0", "2.15.0")}
+    assert [versions[0].partition("+")[0] for versions in found.values()] == ["1.13.1"] * 3 + ["2.6.0", "2.14.1"]
+    assert found["2.10.0"] == [offered[2], offered[1], offered[0]]
+
+
+def test_the_page_counts_every_test_once_and_names_those_that_do_not_pass():
+    tests = [Judged("test_a", "passes", ""), Judged("test_b", "wrong", "1 != 2"), Judged("test_c", "passes", "")]
+    both = (("turing", tests), ("hopper", tests[1:]))
+    told = page({f"2.6.0 {card}": {"source": "2.6.0+dfsg-7", "tests": of} for card, of in both})
+    zeros = dict.fromkeys(KINDS, 0)
+    for card, counts in (("turing", {"passes": 2, "wrong": 1}), ("hopper", {"passes": 1, "wrong": 1})):
+        cells = " | ".join(str(count) for count in {**zeros, **counts}.values())
+        assert f"| 2.6.0 | {card} | 2.6.0+dfsg-7 | {cells} |" in told
+    assert "## Wrong silently\n\n- `test_b`: 1 != 2 (2.6.0 hopper, 2.6.0 turing)\n" in told
+    assert "test_a" not in told
+
+
+def test_the_page_is_what_was_asked_and_no_test_is_wrong_without_a_word():
+    known = json.loads(conformance.KEPT.read_text(encoding="utf-8"))
+    assert conformance.PAGE.read_text(encoding="utf-8") == page(known)
+    assert {"1.13.1 turing", "2.6.0 turing"} <= set(known)
+    assert not {kind for of in known.values() for _, kind, _ in of["tests"]} & {"wrong", "unlogged"}
+
+
+PLANTED = {
+    "test_right": "self.assertEqual(torch.cuda.memory_allocated(), 512, self.kept)",
+    "test_values": "self.assertEqual(float(torch.ones(2, device='cuda').sum()), 2)",
+    "test_tensors": "self.assertEqual(torch.ones(2, device='cuda') + 1, torch.full((2,), 2.0, device='cuda'))",
+    "test_truth": "self.assertTrue((torch.ones(2, device='cuda') == 1).all())",
+    "test_shapes": "self.assertEqual(torch.ones(2, device='cuda'), torch.ones(3, device='cuda'))",
+    "test_wrong": "self.assertEqual(torch.cuda.memory_allocated(), 513)",
+    "test_error": "raise OSError",
+    "test_cudnn": "torch.conv2d(torch.ones(1, 1, 9, 9, device='cuda'), torch.ones(1, 1, 3, 3, device='cuda'))",
+    "test_query": "event = torch.cuda.Event(); event.record(); self.assertFalse(event.query())",
+    "test_ended": "os._exit(3)",
+    "test_skipped": "self.skipTest('no')",
+}
+
+
+@pytest.mark.releases
+def test_every_kind_of_end_is_told_from_the_others(built, tmp_path, monkeypatch):
+    lines = [
+        "import os, torch",
+        "from torch.testing._internal.common_utils import TestCase",
+        "class Planted(TestCase):",
+    ]
+    for name, body in PLANTED.items():
+        lines += [f"    def {name}(self):", "        self.kept = torch.ones(1, device='cuda')", f"        {body}"]
+    (tmp_path / "test_cuda.py").write_text("\n".join(lines))
+    monkeypatch.setattr(conformance, "TESTS", {"test_cuda*.py": tuple(PLANTED)})
+    told = {each.test: each.kind for each in Suite(built, "turing", tmp_path, Path(tmp_path, "packages")).run()}
+    assert told == {
+        "test_right": "passes",
+        "test_values": "values",
+        "test_tensors": "passes",
+        "test_truth": "passes",
+        "test_shapes": "wrong",
+        "test_wrong": "wrong",
+        "test_error": "unlogged",
+        "test_cudnn": "refused",
+        "test_query": "refused",
+        "test_ended": "unlogged",
+        "test_skipped": "skipped",
+    }
