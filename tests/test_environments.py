@@ -338,11 +338,13 @@ def test_shipped_lock_pins_every_release_in_every_lane(root, shipped_lock):
     releases = tomllib.loads((root / "releases.toml").read_text())["release"]
     wanted = {f"v{r['version']} py{lane}" for r in releases for lane in ("3.9", "3.11") if lane in r["pythons"]}
     assert len(wanted) == 60
-    assert set(shipped_lock) == wanted
+    assert wanted <= set(shipped_lock)
+    others = {f"v{r['version']} py3.12" for r in releases if "3.12" in r["pythons"]}
+    assert {"v2.4.1 py3.12", "v2.15.0 py3.12"} <= set(shipped_lock) - wanted <= others
 
 
 PINNED = "dfff79d330b44cd05a0ae646ccd23b753dba0a38773373ddfc067f086c0b1e4a"
-"""The sha256 of the entries up to 2.15.0, as they were before they had digests."""
+"""The sha256 of the entries up to 2.15.0 of the first two lanes, as they were before they had digests."""
 
 
 def test_shipped_lock_has_a_digest_of_every_package_for_its_lane(root):
@@ -354,7 +356,8 @@ def test_shipped_lock_has_a_digest_of_every_package_for_its_lane(root):
 
 def test_versions_that_the_shipped_lock_pins_have_not_changed(root):
     entries = pins.Lock.read(root / "releases.lock").entries
-    first = {name: packages for name, packages in entries.items() if Version(name.split()[0]) <= Version("2.15.0")}
+    of_lanes = {name: packages for name, packages in entries.items() if not name.endswith("py3.12")}
+    first = {name: packages for name, packages in of_lanes.items() if Version(name.split()[0]) <= Version("2.15.0")}
     assert hashlib.sha256(json.dumps(first).encode()).hexdigest() == PINNED
 
 

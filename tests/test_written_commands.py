@@ -74,6 +74,7 @@ def project(tmp_path_factory) -> Path:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, folder / path)
     (folder.parent / "home").mkdir()
+    (folder / "requirements.txt").write_text("torch==2.0.1\n")
     return folder
 
 
