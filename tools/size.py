@@ -19,7 +19,7 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (36_600, 26_000),
+    "lines of Python outside tests": (36_620, 26_000),
     "lines of Python in torch_history": (23_740, 15_000),
     "lines of Python in tests": (23_680, 17_000),
     "rooms of torch_history": (9, 12),
