@@ -189,3 +189,12 @@ def test_a_pull_request_that_moves_torch_is_answered(tmp_path):
     assert lines[0] == "### torch 2.3.1 → 2.13.0"
     assert lines[2] == "As the file stands the move cannot work: see GPU."
     assert len(lines) <= 40
+
+
+@pytest.mark.parametrize(
+    ("python", "code"), [("=3.11.4", 0), ("=3.11", 0), (">=3.9,<=3.12", 0), ("=3.8.10", 3), ("<3.10", 3)]
+)
+def test_a_python_stops_a_move_only_where_no_wheel_is_for_it(tmp_path, python, code):
+    (tmp_path / "environment.yml").write_text(f"dependencies:\n- python{python}\n- pytorch=2.3.1\n")
+    answer = command(tmp_path / "environment.yml", "--to", "2.15.0", "--json")
+    assert answer.exit_code == code, answer.output

@@ -29,6 +29,10 @@ SHOWN = ("triton", "nvidia-cudnn", "nvidia-cublas", "nvidia-nccl")
 """Packages that torch brings and that a move is asked about."""
 
 
+MOST_PATCHES = 50
+"""Patch releases of a Python that a file may name; none has had so many."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One thing that a move changes: its `name`, `words` in whole sentences, and whether it `stops` the move."""
@@ -97,8 +101,7 @@ def _python(old: Release, new: Release, wanted: Wanted) -> Row:
     gone = [each for each in old.pythons if each not in new.pythons]
     words = f"Wheels for {new.pythons[0]} to {new.pythons[-1]}; {old.version} has them for {old.pythons[0]} to "
     words += f"{old.pythons[-1]}."
-    fits = [each for each in new.pythons if wanted.python.contains(f"{each}.99")]
-    if not fits:
+    if not any(wanted.python.contains(f"{each}.{patch}") for each in new.pythons for patch in range(MOST_PATCHES)):
         return Row("Python", f"{words} The file asks for Python {wanted.python}, which has no wheel.", stops=True)
     return Row("Python", f"{words} No longer: {', '.join(gone)}." if gone else words)
 
