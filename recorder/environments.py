@@ -18,6 +18,9 @@ ORIGIN = "releases.lock, without what the recorder stands in for"
 LEFT_OUT = re.compile(r"nvidia-(?!cuda-nvrtc).*|cuda-.*|cmake|lit|wheel|packaging")
 """Packages of a release that the recorder stands in for, or that only building needs."""
 
+SUITES_PYTHON = "3.11"
+"""The one in asv.conf.json: where the suite runs, it is installed."""
+
 OLD_SETUPTOOLS = "setuptools==69.5.1"
 """For releases before 2.3: they import pkg_resources.packaging, which setuptools 70 no longer has."""
 
@@ -39,8 +42,9 @@ def packages(release: Release, python: str) -> list[str]:
 
 
 def python_for(release: Release) -> str:
-    """The newest Python that `releases.lock` has an environment of the release for. Raises Refused where it has none."""
-    for python in reversed(release.pythons):
+    """The suite's own Python where `releases.lock` has an environment of the release for it, else the newest one that it has.
+    Raises Refused where it has none."""
+    for python in (SUITES_PYTHON, *reversed(release.pythons)):
         if locked_packages(release, python):
             return python
     raise Refused(f"releases.lock has no entry for {release.tag} on any Python: add it with `make sync`.")

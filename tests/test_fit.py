@@ -1,5 +1,6 @@
 """Does `fit` find the largest batch, say when it cannot tell, and refuse what only a GPU can tell?"""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -156,6 +157,12 @@ def alone(side):
         torch.empty(20 * 2**20, dtype=torch.uint8, device="cuda")
 functions = {"shared": shared, "alone": alone}
 """
+
+
+def test_where_a_release_has_the_suites_python_the_recorder_takes_it():
+    (python,) = json.loads((ROOT / "asv.conf.json").read_text(encoding="utf-8"))["pythons"]
+    releases = Axis.load(ROOT / "releases.toml").releases
+    assert {python_for(each) for each in releases if python in each.pythons} == {python}
 
 
 @pytest.fixture(scope="module")
