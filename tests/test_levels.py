@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch_history.analysis.series import History, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 
-from .processes import ROOT
+from .processes import ROOT, ran
 from .test_verdicts import launch
 
 MAIN = "amd-epyc-family-26-model-2-2-cores"
@@ -97,6 +98,11 @@ def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_r
     assert shift == pytest.approx((launches.logarithm[1::2] - launches.logarithm[::2]).mean(), abs=1e-6)
     assert variance == pytest.approx(2 * NOISE.variance[0] / 8, rel=1e-4)
     assert freedom == pytest.approx(NOISE.freedom[0], rel=1e-4)
+
+
+def test_computing_on_one_thread_leaves_the_variables_as_the_user_set_them():
+    here = "from torch_history.analysis.levels import on_one_thread"
+    ran(sys.executable, "-c", f"import os; set = dict(os.environ); {here}; on_one_thread(); assert os.environ == set")
 
 
 def test_releases_that_no_chain_of_rounds_ties_are_not_compared():

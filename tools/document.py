@@ -8,15 +8,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch_history.analysis import bases, power, steps
 from torch_history.analysis import compare as said
 from torch_history.analysis.series import history
 from torch_history.cli import suite as suites
+from torch_history.releases.axis import Axis
 from torch_history.site import calibration
 from torch_history.store.certificates import certificates_in
-from torch_history.store.launches import machines_in, read_on_axis
+from torch_history.store.launches import Launch, machines_in, read_on_axis
 from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
@@ -29,6 +31,13 @@ BEGIN, END = "<!-- findings: by `make document` -->", "<!-- end of findings -->"
 BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `make document` -->", "<!-- end of output -->"
 SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 9
 """The releases whose comparison the README shows, and how many lines of it."""
+
+UNCLAIMED = ("models", "products")
+"""Questions that are asked without a claim: their pages have what changed most, MOST lines of it."""
+
+MOST = 3
+
+BEGIN_MOST, END_MOST = "<!-- what changed most: by `make document` -->", "<!-- end of what changed most -->"
 
 BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
 
@@ -56,6 +65,11 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
             for question, text in claims.of_questions(rows).items()
         },
+        **{
+            page: _between(page, (BEGIN_MOST, END_MOST, _changed_most(question, launches, axis, results)))
+            for question in UNCLAIMED
+            for page in [f"docs/questions/{question}.md"]
+        },
         "docs/generated/recorded.md": recorded.document(
             results,
             launches,
@@ -73,6 +87,23 @@ def documents(suite: suites.Suite) -> dict[str, str]:
         "docs/generated/coverage.md": coverage.document(launches, axis),
         "docs/generated/calibration.md": calibration.document(results, evidence),
     }
+
+
+def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis: Axis, results: Path) -> str:
+    """A line for each of the MOST largest changes of a question, in the lane that has most releases of it."""
+    of_lane: dict[tuple[str, str], list[Launch]] = {}
+    for machine, of in launches.items():
+        for launch in of:
+            if launch.benchmark.startswith(f"{question}."):
+                of_lane.setdefault((machine, launch.environment), []).append(launch)
+    if not of_lane:
+        return "Nothing of it has been measured."
+    machine, environment = max(of_lane, key=lambda lane: len({launch.release for launch in of_lane[lane]}))
+    found = history(of_lane[machine, environment])
+    happened = steps.of_history(found, axis)
+    told = said.tell_most(steps.largest(happened)[:MOST], happened, found, results, machine)
+    head = f"What changed most from one release to another (`results/{machine}`, `{environment}`):"
+    return "\n".join([head, "", *(f"- {said.escape(line)}" for line in told)])
 
 
 def _between(page: str, *places: tuple[str, str, str]) -> str:

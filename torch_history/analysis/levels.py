@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -268,11 +269,15 @@ def weight(variance: float) -> float:
 
 def on_one_thread() -> contextlib.AbstractContextManager[object]:
     """Within, NumPy's library keeps to one thread, where there is a package that can tell it so: these matrices are so small
-    that threads wait for each other longer than they compute."""
+    that threads wait for each other longer than they compute. That package sets a variable for Intel's OpenMP, which would
+    then be told as one that the user has set: it goes again."""
+    variables = dict(os.environ)
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:
         return contextlib.nullcontext()
+    for name in os.environ.keys() - variables:
+        del os.environ[name]
     return threadpool_limits(1)
 
 

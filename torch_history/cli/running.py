@@ -190,7 +190,7 @@ class Run:
                 left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs)]
                 said = taken_words(session.launches()), left_words(left, "The same command with")
                 click.echo("\n".join(filter(None, said)), nl=any(said))
-            if asked.removes and later:
+            if asked.removes:
                 done = {release.tag for release in measured if release not in later}
                 prune(self.environment.root, done.__contains__, asked.lane)
         return session
