@@ -42,7 +42,7 @@ def packages(release: Release, python: str) -> list[str]:
 
 
 def python_for(release: Release) -> str:
-    """The suite's own Python where `releases.lock` has an environment of the release for it, else the newest one that it has.
+    """The suite's own Python where `releases.lock` has an environment of the release for it, else the newest that it has.
     Raises Refused where it has none."""
     for python in (SUITES_PYTHON, *reversed(release.pythons)):
         if locked_packages(release, python):

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from torch_history.system.children import side_by_side
+
 from .processes import ROOT, lives, ran, until
 
 STARTED = """
@@ -60,3 +62,17 @@ def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once():
     )
     done = ran(sys.executable, "-c", code, cwd=ROOT, code=None)
     assert "lived" not in done.stdout
+
+
+def test_work_is_shared_between_copies_of_a_process_and_what_one_raises_comes_back():
+    own = {"seen": 0}
+
+    def doubled(number: int) -> tuple[int, int]:
+        own["seen"] += 1
+        return 2 * number, os.getpid()
+
+    found = side_by_side(doubled, range(20))
+    assert [number for number, _ in found] == [*range(0, 40, 2)]
+    assert os.getpid() not in {process for _, process in found} or len(os.sched_getaffinity(0)) == 1
+    with pytest.raises(KeyError, match="missing"):
+        side_by_side(lambda _: own["missing"], range(3))

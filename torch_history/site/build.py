@@ -20,7 +20,7 @@ import tomllib
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +45,7 @@ from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..store.certificates import certificates_in
 from ..store.launches import machines_in
+from ..system.children import side_by_side
 from ..system.errors import UserError
 from ..system.files import WRONG_DATA
 from ..system.scratch import mark
@@ -77,19 +78,23 @@ DOCUMENTS: dict[str, str] = _LISTED["documents"] | {
 """What templates/pages.toml lists. Causes that were found by hand have their evidence on the page of their question."""
 
 
+AT_ONCE = 32
+"""Pairs of releases whose files one process writes before it asks for more."""
+
 STEPS = ("reading results", "comparing releases", "building asv's dashboard", "writing pages")
 """What `publish_site` does one after the other."""
 
 
 class Published(NamedTuple):
     """A lane, what `lane_data` gives of it, its answers to the claims, its newest release against the one before it,
-    how large a change would be found, and what the files of pairs have of it."""
+    how large a change would be found, what was measured elsewhere, and what the files of pairs have of it."""
 
     lane: Lane
     data: dict[str, Any]
     answered: bases.Answered
     upgrade: compare.Comparison | None
     evidence: power.LaneEvidence
+    elsewhere: OtherPlaces
     pairs: dict[tuple[str, str], dict[str, Any]]
 
 
@@ -118,7 +123,8 @@ def publish_site(
         begins(STEPS[0])
         found = lanes(results, axis, here)
         begins(STEPS[1])
-        told = [each for lane in found if (each := _told(lane, axis, found, new / "data" / "pairs"))]
+        told = [each for lane in found if (each := _told(lane, axis, found))]
+        told = _with_pairs(told, new / "data" / "pairs")
         if not told:
             raise nothing
         begins(STEPS[2])
@@ -149,17 +155,43 @@ def publish_site(
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis, others: Sequence[Lane], folder: Path) -> Published | None:
-    """What the pages are given of a lane; None, with a warning, where it cannot be read: the others are published all the
-    same."""
+def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
+    """What the pages are given of a lane, without its pairs; None, with a warning, where it cannot be read: the others are
+    published all the same."""
     try:
         elsewhere = elsewhere_of(lane, others)
         about = lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
         of_lane = power.lane_evidence(lane.found, lane.environment, axis)
-        return Published(lane, *about, of_lane, _write_pairs(folder, lane, elsewhere))
+        return Published(lane, *about, of_lane, elsewhere, {})
     except WRONG_DATA as error:
         left_out(lane.name, lane.environment, unreadable(error))
         return None
+
+
+def _with_pairs(told: Sequence[Published], folder: Path) -> list[Published]:
+    """Writes the files of all pairs, on all processors, and gives each lane what they have of it; leaves out, with a
+    warning, a lane of which one cannot be written."""
+
+    def write(part: tuple[int, range]) -> dict[tuple[str, str], dict[str, Any]] | str:
+        lane = told[part[0]]
+        try:
+            return _write_pairs(folder, lane.lane, lane.elsewhere, part[1])
+        except WRONG_DATA as error:
+            return unreadable(error)
+
+    parts = []
+    for place, of in enumerate(told):
+        count = len(of.lane.every.pairs)
+        parts += [(place, range(first, min(first + AT_ONCE, count))) for first in range(0, count, AT_ONCE)]
+    wrong: dict[int, str] = {}
+    for (place, _), made in zip(parts, side_by_side(write, parts), strict=True):
+        if isinstance(made, str):
+            wrong[place] = made
+        else:
+            told[place].pairs.update(made)
+    for place, why_not in wrong.items():
+        left_out(told[place].lane.name, told[place].lane.environment, why_not)
+    return [of for place, of in enumerate(told) if place not in wrong]
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -266,11 +298,13 @@ def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
         (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
 
 
-def _write_pairs(folder: Path, lane: Lane, elsewhere: OtherPlaces) -> dict[tuple[str, str], dict[str, Any]]:
-    """data/pairs/: a script of each pair of releases of a lane. Gives what the file of each has of it."""
+def _write_pairs(
+    folder: Path, lane: Lane, elsewhere: OtherPlaces, numbers: Iterable[int]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """data/pairs/: a script of each of these pairs of releases of a lane. Gives what the file of each has of it."""
     of_all = {}
-    for number, pair in enumerate(lane.every.pairs):
-        found = told_of(lane, number, elsewhere)
+    for number in numbers:
+        pair, found = lane.every.pairs[number], told_of(lane, number, elsewhere)
         said = {name: found[name] for name in ("typical", "questions", "tally", "said")}
         of_all[pair] = {"lane": lane.id, "words": lane.words, "device": lane.device} | said
         _write_compressed(folder, f"{lane.id}-{'-'.join(pair)}", found)
