@@ -33,6 +33,11 @@ GROWTH_MARGIN = 0.25
 """The margins of what the system counts of a process: its resident memory, and by how much that grows at each call. Pages
 and the allocator's reserves differ from launch to launch by a few per cent."""
 
+ROUNDING = {"float16": 1e-3, "bfloat16": 1.6e-2, "float32": 1.3e-6, "float64": 1e-7, "complex64": 1.3e-6}
+ROUNDING.update(dict.fromkeys(("complex128", "float", "complex"), ROUNDING["float64"]))
+"""dtype -> by how much results may differ that are the same but for rounding, as a share of the largest number: the relative
+difference that torch.testing.assert_close allows. Whole numbers have none, and what is not listed has the largest."""
+
 MISSING = "this case has no such number"
 GPU_ONLY = "kernels and waits of the host exist on a GPU only"
 RECORDER_ONLY = "only the recorder counts this"

@@ -22,7 +22,8 @@ class Request:
     `counts` or empty for both. `threads` of the CPU. `planted`: a change of measure/planted.py, empty for none. `workload`:
     the path of a user's own file, and `text` that of its text as the measurement found it, empty where the file itself is
     read. `channel`: the file in which facts are told. `card`: the one that the recorder pretends, empty for its default.
-    `turns`: the pipes through which processes take turns, `in:out`, empty where none are taken.
+    `turns`: the pipes through which processes take turns, `in:out`, empty where none are taken. `values`: the folder
+    in which a process leaves the numbers of what its case returns, empty where nobody compares them.
     """
 
     device: str = ""
@@ -35,6 +36,7 @@ class Request:
     channel: str = ""
     card: str = ""
     turns: str = ""
+    values: str = ""
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Request:

@@ -24,7 +24,7 @@ RESULT = 30_000 * 500 * 4
 NEEDING_TORCH = (
     *("test_batching.py", "test_benchmarks.py", "test_cases.py", "test_cpp.py", "test_measure.py", "test_own.py"),
     *("test_own_process.py", "test_planted.py", "test_saved_tensors.py", "test_selection.py", "test_sequence.py"),
-    *("test_warm_up.py", "test_models.py", "test_products.py"),
+    *("test_warm_up.py", "test_models.py", "test_products.py", "test_returned.py"),
 )
 """Tests that are skipped in the tool's environment, which has no torch, and run in the releases' instead."""
 
@@ -221,6 +221,55 @@ def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_
     document = json.loads(command("torch-history", *arguments, "--json").stdout)
     assert document["tally"]["HUNGRIER"] == 2
     assert {launch["session"] for launch in own_launches(suite)} == {own_launches(suite)[0]["session"]}
+
+
+RETURNED = """
+import torch
+
+NEW = torch.__version__ >= "2.15"
+METRICS = ("operators",)
+check = None
+
+def inputs(seed):
+    torch.manual_seed(seed)
+    return torch.arange(1.0, 13.0).reshape(3, 4),
+
+def stepped(x):
+    x.add_(1)
+    return x.clone()
+
+functions = {
+    "another dtype": lambda x: {"sum": x.sum(), "x": x.half() if NEW else x},
+    "another layout": lambda x: x.t().contiguous().t() if NEW else x + 0,
+    "beyond": lambda x: x + (0.12 if NEW else 0),
+    "within": lambda x: x * (1 + 4e-7 if NEW else 1),
+    "stepped": stepped,
+    "by chance": lambda x: x + torch.rand((), generator=torch.Generator().manual_seed(torch.seed())),
+}
+"""
+"""Of what it returns 0.12 of 12 is a hundredth."""
+
+
+def test_what_a_file_of_ones_own_returns_is_compared(command, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(RETURNED, encoding="utf-8")
+    command("torch-history", "run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts")
+    compared = ("torch-history", "compare", "--workload", str(mine), "2.0.1", "2.15.0")
+    assert "Result of mine beyond: DIFFERENT by 0.0099 of its largest number" in command(*compared).stdout
+    results = json.loads(command(*compared, "--json").stdout)["results"]
+    assert {one["parameters"][0]: one["kind"] for one in results} == {
+        "another dtype": "of another dtype",
+        "another layout": "of another layout",
+        "beyond": "DIFFERENT",
+        "within": "different within rounding",
+        "stepped": "the same",
+        "by chance": "different at each call",
+    }
+    of = {one["parameters"][0]: one for one in results}
+    assert of["another dtype"]["forms"] == {"dtype": ["float32", "float16"]}
+    assert of["another layout"]["forms"] == {"strides": [[4, 1], [1, 3]]}
+    assert of["beyond"]["difference"] == pytest.approx(0.0099, abs=1e-4)
+    assert of["within"]["difference"] < 6e-7
 
 
 ONCE = """

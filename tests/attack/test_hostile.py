@@ -140,10 +140,21 @@ def changed(value: Any) -> list[dict[str, Any]]:
         {**whole, "round": value},
         {**whole, "facts": {"conditions": value}},
         {**whole, "facts": {"conditions": {"load": value, "disturbed": value}}},
+        *({**whole, "cases": [{**case, "samples": [1.0], "returned": each}]} for each in returned(value)),
     ]
 
 
-@pytest.mark.parametrize("place", range(7))
+def returned(value: Any) -> list[Any]:
+    """What a case returns, with `value` in each place."""
+    tensor: Any = {"dtype": "float32", "shape": [1], "strides": [1], "digest": 16 * "a", "count": 1, "not_finite": 0}
+    places: list[Any] = [{**tensor, name: value} for name in tensor]
+    places += [{**tensor, "shape": [value]}, {**tensor, "strides": [value]}, {**tensor, "digest": 16 * "b"}]
+    found: list[Any] = [{"tensors": [each], "differences": {"v2.0.1": [value]}, "again": [value]} for each in places]
+    found += [{"tensors": [tensor], "differences": {"v2.0.1": value}}, {"tensors": [tensor], "differences": value}]
+    return [*found, {"tensors": [tensor], "again": value}, {"tensors": [value]}, {"tensors": value}, value]
+
+
+@pytest.mark.parametrize("place", range(22))
 def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, warned, attacks, place):
     fill(results)
     axis = Axis.load("releases.toml")

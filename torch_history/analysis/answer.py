@@ -13,6 +13,7 @@ from contract.metrics import METRICS, SEQUENCE
 
 from .findings import MISSING, Finding, short
 from .labels import Say, explained
+from .results import summary
 from .series import Series, Verdict
 from .verdicts import Change
 
@@ -91,16 +92,17 @@ CARDS: tuple[tuple[str, Callable[[Series], bool], bool], ...] = (
 """Name of a card, its series, and whether each of its metrics is said by name."""
 
 
-def cards(changes: Sequence[Change], findings: Sequence[Finding]) -> list[Card]:
-    """The cards of a comparison that have a series, and last what broke; `findings` are ranked."""
-    found = []
+def cards(comparison: Comparison) -> list[Card]:
+    """The cards of a comparison that have a series, then what broke, and last what became of results."""
+    found, changes, findings = [], comparison.changes, comparison.findings
     for name, belongs, by_metric in CARDS:
         theirs = [change for change in changes if belongs(change.series) and change.verdict in _SAID]
         if theirs:
             of_card = [finding for finding in findings if belongs(finding.best.series) and finding.verdict in _SAID]
             worst, best = (_first(of_card, kind) for kind in ("worse", "better"))
             found.append(Card(name, _by_metric(theirs) if by_metric else _verdict(theirs), worst, best))
-    return [*found, _running(changes, findings)]
+    results = [Card("Results", summary(comparison.results), None, None)] if comparison.results else []
+    return [*found, _running(changes, findings), *results]
 
 
 def _first(findings: Iterable[Finding], kind: str) -> Finding | None:
@@ -209,7 +211,7 @@ def not_measured(comparison: Comparison) -> str:
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """The sheet as JSON has it."""
     return {
-        "cards": [card.as_data() for card in cards(comparison.changes, comparison.findings)],
+        "cards": [card.as_data() for card in cards(comparison)],
         "sure": comparison.sure,
         "not_measured": not_measured(comparison),
     }
@@ -217,24 +219,26 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
 
 def in_short(comparison: Comparison, most: int = MOST_FINDINGS // 2) -> dict[str, Any]:
     """Where it was measured, what became of the series, and the first findings in sentences."""
-    found = {card.name: card.verdict for card in cards(comparison.changes, comparison.findings)}
+    found = {card.name: card.verdict for card in cards(comparison)}
     findings = [finding.words for finding in picked(comparison.findings, most)]
     return {"where": f"{comparison.machine}, {comparison.environment}", "cards": found, "findings": findings}
 
 
 def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
     """The sheet and at most MOST_FINDINGS findings in lines of WIDTH; `bold` sets off what a reader looks for."""
-    findings, say = comparison.findings, explained()
+    say = explained()
     lines = [
         bold(f"PyTorch {comparison.old} -> {comparison.new}"),
         *_wrapped(f"{comparison.machine}, {comparison.environment}", ""),
         "",
     ]
-    for card in cards(comparison.changes, findings):
+    for card in cards(comparison):
         lines += _labelled(card.name, card.verdict, bold)
         for word, finding in (("worst", card.worst), ("best", card.best)):
             if finding is not None:
                 lines += _wrapped(say(f"{word}: {finding.brief}.", finding.names), " " * _INDENT)
+    for said in comparison.returned[:-1]:
+        lines += _wrapped(said, " " * _INDENT)
     for name, sentences in (
         ("Not again", once(comparison)),
         ("How sure", comparison.sure),

@@ -31,6 +31,7 @@ from .labels import Say, explained, unlabelled
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
+from .results import Result, results, sentences
 from .series import RANK, History, Series, Verdict, history
 from .steps import Kind, Net, Step
 from .verdicts import ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
@@ -97,6 +98,10 @@ class Comparison:
     """How large a change of one of its times would be found."""
     code: Mapping[Series, WhatChanged] = field(default_factory=dict)
     """What changed in the code of changed times, where both wheels were looked into."""
+    results: Sequence[Result] = ()
+    """What the cases return, those that changed first."""
+    axis: Sequence[str] = ()
+    """The releases in order, where the caller knows them."""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
@@ -106,6 +111,11 @@ class Comparison:
     def because(self, series: Series) -> str:
         """Why a series changed, as the end of its sentence; empty where nothing is said."""
         return self.why[series].words if series in self.why else ""
+
+    @property
+    def returned(self) -> list[str]:
+        """What became of the results, in sentences."""
+        return sentences(self.results, self.axis)
 
     @property
     def changed(self) -> list[Change]:
@@ -291,6 +301,7 @@ def compared(
         threads=threads,
         alone=found_alone(found.fits.values(), (old, new), [change.series for change in asked]),
         code=code,
+        results=results(found, old, new),
     )
 
 
@@ -794,7 +805,9 @@ def text(
         return "\n".join([answer.text(comparison, bold), *_failure(failed)])
     surest, say = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed), explained()
     lines = [say(of_case(changes, comparison), changes[0].series.names) for changes in by_case(surest)]
-    return "\n".join([*lines, "", *answer.once(comparison), *summary(comparison), *_failure(failed)])
+    return "\n".join(
+        [*lines, "", *answer.once(comparison), *comparison.returned, *summary(comparison), *_failure(failed)]
+    )
 
 
 def _failure(failed: Sequence[Change]) -> list[str]:
@@ -810,7 +823,7 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     `link` is the address of the comparison on a published site."""
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
     command = escape(f"{command} --lane {comparison.environment} --all")
-    end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)])
+    end = "  \n".join(escape(line) for line in [*comparison.returned, *summary(comparison), *_failure(failed)])
     if len(end) > _MOST_OF_THE_END:
         end = f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …"
     room = (MOST_CHARACTERS if everything else MOST_OF_FINDINGS) - _ROOM_FOR_WORDS
@@ -929,6 +942,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         "answer": answer.as_data(comparison),
         "findings": [finding.as_data() for finding in comparison.findings],
         "changes": changes,
+        "results": [result.as_data(comparison.axis) for result in comparison.results],
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from contract.metrics import COUNTS, STEADY, Metric, metric_of
 
-from ..store.launches import Case, Launch
+from ..store.launches import Case, Launch, Returned
 from ..store.sources import that_count
 from ..system.files import warn
 
@@ -142,7 +142,10 @@ Pairs = list[tuple[Launch, Case]]
 
 class History(dict[Series, dict[str, Pairs]]):
     """Series -> release -> its launches in order of time. `fits` are the levels of its times, made when first asked for: a
-    whole lane belongs into one, since its series tell each other of noise and of sessions."""
+    whole lane belongs into one, since its series tell each other of noise and of sessions. `returned`: what each case
+    returns, as a series of its own -> release -> what it returned there."""
+
+    returned: dict[Series, dict[str, Returned]] = {}
 
     @functools.cached_property
     def fits(self) -> Mapping[tuple[str, str], Fitted]:
@@ -171,6 +174,7 @@ def history(launches: Iterable[Launch]) -> History:
     launches = of_one_setting(sorted(launches, key=lambda launch: launch.started_at))
     counts = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     found: dict[tuple[str, str], dict[tuple[str, ...], _Releases]] = defaultdict(dict)
+    returned: dict[Series, dict[str, Returned]] = defaultdict(dict)
     for launch in launches:
         benchmark = launch.environment, launch.benchmark
         if counts[benchmark] == launch.version:
@@ -180,6 +184,9 @@ def history(launches: Iterable[Launch]) -> History:
                 of_release = of_benchmark.setdefault(case.parameters, {}).setdefault(launch.release, {})
                 before = of_release.get(key)
                 of_release[key] = (launch, case) if before is None else _again(before, (launch, case))
+                if case.returned:
+                    of_case = returned[result_of(launch, case)]
+                    of_case[launch.release] = _merged(of_case.get(launch.release), case.returned)
     for of_benchmark in found.values():
         for of_series in of_benchmark.values():
             if any(case.turns for of_release in of_series.values() for _, case in of_release.values()):
@@ -191,10 +198,25 @@ def history(launches: Iterable[Launch]) -> History:
         for benchmark, of_benchmark in found.items()
         for parameters, releases in of_benchmark.items()
     }
-    return History(
+    told = History(
         (one, {release: list(of_release.values()) for release, of_release in series[one].items()})
         for one in sorted(series)
     )
+    told.returned = dict(sorted(returned.items()))
+    return told
+
+
+def result_of(launch: Launch, case: Case) -> Series:
+    """What a case returns, as a series of its own."""
+    question = launch.benchmark.rpartition(".track_")[0]
+    return Series(launch.environment, f"{question}.track_result", case.parameters)
+
+
+def _merged(before: Returned | None, now: Returned) -> Returned:
+    """What a release returned in two sessions: the last one's, held against the releases of both where it is the same."""
+    if before is None or before.tensors != now.tensors:
+        return now
+    return structs.replace(now, differences={**before.differences, **now.differences})
 
 
 def of_one_setting(launches: list[Launch]) -> list[Launch]:

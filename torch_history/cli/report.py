@@ -147,7 +147,7 @@ def compare_stored(
     machine = machine_of(results, machine, tags, environment, questions)
     try:
         comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
-        comparison = replace(comparison, file=str(workload or ""))
+        comparison = replace(comparison, file=str(workload or ""), axis=[one.tag for one in suite.axis.releases])
     except said.CannotCompare as error:
         raise UserError(" ".join([str(error), *_skipped(results, environment, tags)])) from error
     failed = said.failing(comparison, limits)

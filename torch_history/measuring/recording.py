@@ -39,14 +39,25 @@ from contract.words import storable
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..store.launches import ENVIRONMENTS, Case, Launch, append_environment, append_launches, digest_of, new_session
+from ..store.launches import (
+    ENVIRONMENTS,
+    Case,
+    Digest,
+    Launch,
+    Returned,
+    Size,
+    append_environment,
+    append_launches,
+    digest_of,
+    new_session,
+)
 from ..system.errors import SessionError
 from ..system.files import is_number, parse, set_aside, write_atomically
 
-OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")
+OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns", "returned")
 """Facts of one case; all others are of the whole launch."""
 
-OF_THAT_METRIC = ("found", "recorded", "detectable", "turns")
+OF_THAT_METRIC = ("found", "recorded", "detectable", "turns", "returned")
 """Those of them that belong to the metric that was asked, and to no other of the case."""
 
 ANOTHER_CASE = "its process did not name this case, so nobody knows what its number is of"
@@ -97,6 +108,14 @@ class Channel:
 Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
+class Kept(Returned, frozen=True):
+    """What a process tells of it: `items`, the numbers that it kept of each of `tensors`, and in which `files`, of this
+    call and of another on equal inputs."""
+
+    items: tuple[Size, ...] = ()
+    files: tuple[Digest, ...] = ()
+
+
 class _Facts(Struct):
     """The facts of which something is made here; others are kept as they are."""
 
@@ -112,6 +131,7 @@ class _Facts(Struct):
     not_asked: str = ""
     detectable: Finite = 0
     turns: list[Finite] = []
+    returned: Kept | None = None
 
 
 def _facts_of(line: bytes, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
@@ -231,6 +251,11 @@ class RecordedResults(Results):
             self._began, self._seconds = began, 0.0
         self._told[index] = _ended.pop((channel(), benchmark["name"], index))
         self._seconds += (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()
+
+    def returned(self, index: int) -> dict[str, Any]:
+        """What the process of case `index` told of what that returns, to be completed before `record`; empty for nothing."""
+        found: dict[str, Any] = self._told[index].facts.get("returned", {}) if index in self._told else {}
+        return found
 
     def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str) -> None:
         """Puts what was taken since the last record on disk: the first of `metrics` was asked, and the processes started
@@ -401,10 +426,12 @@ def of_sibling(sibling: dict[str, Any], told: Mapping[int, Told]) -> dict[int, T
 
 
 def _case(parameters: tuple[str, ...], said: Told) -> Case:
-    value = said.value
+    value, returned = said.value, said.facts.get("returned")
+    returned = returned and convert(returned, Returned)
     if said.samples is not None:
         turns = tuple(said.facts.get("turns", ()))
-        return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in said.samples), turns=turns)
+        samples = tuple(float(f"{seconds:.7g}") for seconds in said.samples)
+        return Case(parameters, samples=samples, turns=turns, returned=returned)
     if value is None:
         why = _failure(said.output, said.status)
         return Case(parameters, unmeasured=why) if _is_ours(said, why) else Case(parameters, failed=why)
@@ -414,7 +441,7 @@ def _case(parameters: tuple[str, ...], said: Told) -> Case:
         return Case(parameters, unavailable=said.facts.get("unavailable", "skipped without a reason"))
     if not is_number(value):
         return Case(parameters, failed=f"its answer, {value}, is no number")
-    return Case(parameters, value=value, detectable=said.facts.get("detectable"))
+    return Case(parameters, value=value, detectable=said.facts.get("detectable"), returned=returned)
 
 
 _LAST_SIGNAL = -64

@@ -42,7 +42,7 @@ from ..releases.environments import InstallationError
 from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file
 from ..system.errors import SessionError
 from ..system.files import is_text, read_object, write_atomically
-from . import choice, reuse
+from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
 from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
@@ -145,6 +145,8 @@ class Session:
         self._chosen: set[choice.Place] = set()
         self._took: dict[Case, float] = {}
         self._ends = math.inf
+        self._values = ""
+        """The folder of what cases return while it is compared, empty where it is not."""
 
     def _key(self, plan: Plan) -> str:
         """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
@@ -364,6 +366,10 @@ class Session:
         random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
         with contextlib.ExitStack() as stack:
             began = time.monotonic()
+            # What is planted for a calibration changes no result, and nothing on the recorder has one.
+            is_compared = (turn, repeat) == (1, 0) and self._device in RUNNING and not self.plan.arms
+            folder = tempfile.TemporaryDirectory(prefix="torch-history-values-") if is_compared else None
+            self._values = stack.enter_context(folder) if folder else ""
             servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
             prepare_all(list(servers.values()), self._processors)
             self._starting = time.monotonic() - began
@@ -417,6 +423,8 @@ class Session:
                         if timed:
                             self._wait()
                     self._shown.advance()
+                told = {tag: servers[tag].results.returned(index) for tag in sorted(tags, key=self._place)}
+                values.compare(Path(self._values), {tag: found for tag, found in told.items() if found})
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
@@ -424,6 +432,10 @@ class Session:
                 of_tag = [of for of in metrics if tag not in part.timed or not reuse.is_count(of["name"])]
                 server.results.record(of_tag, conditions, self.conf.results_dir)
         return "disturbed" not in conditions, rest
+
+    def _place(self, name: str) -> int:
+        """Where the release that a name of the plan stands for is on the axis."""
+        return self._axis.position(self.plan.arm(name).tag)
 
     def _wait(self) -> None:
         """Waits until the processor is calm, as long as patience lasts."""
@@ -439,7 +451,7 @@ class Session:
         results = RecordedResults(params, {}, name, date, python, self.environment.name, {})
         results.session, results.round, results.tag = self.id, turn, arm.tag
         results.load_data(self.conf.results_dir)
-        request = replace(self._request, only=self._only(turn), planted=arm.planted)
+        request = replace(self._request, only=self._only(turn), planted=arm.planted, values=self._values)
         return Server(self.conf, self.environment, results, request, takes_turns=self._in_turns)
 
     def _take_turns(self, metrics: Sequence[Mapping[str, Any]]) -> bool:

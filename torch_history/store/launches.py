@@ -16,7 +16,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 from msgspec.json import Decoder
 from msgspec.structs import asdict, replace
 
@@ -59,6 +59,39 @@ def new_session() -> str:
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
+Size = Annotated[int, Meta(ge=0, lt=2**60)]
+Step = Annotated[int, Meta(gt=-(2**60), lt=2**60)]
+Form = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_. ]{1,60}\Z")]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
+Share = Annotated[float, Meta(ge=0, le=2)]
+Tag = Annotated[str, Meta(max_length=LONGEST_NAME)]
+
+
+class Tensor(Struct, frozen=True, omit_defaults=True):
+    """`count` tensors, arrays or numbers of one form that a result holds one after another; `strides` in numbers, `digest`
+    and `not_finite` of the numbers of all of them."""
+
+    dtype: Form
+    shape: Annotated[tuple[Size, ...], Meta(max_length=64)]
+    strides: Annotated[tuple[Step, ...], Meta(max_length=64)]
+    digest: Digest
+    count: Annotated[int, Meta(ge=1, lt=2**60)] = 1
+    not_finite: Size = 0
+
+
+Differences = Annotated[tuple[Share | None, ...], Meta(max_length=64)]
+
+
+class Returned(Struct, frozen=True, omit_defaults=True):
+    """What a case returns. `differences`: older release of the same session -> of each of `tensors` the largest difference,
+    as a share of the largest number of both, None where their shapes differ or it is not known. `again`: the same between
+    two calls of this release on equal inputs, empty where it was called once or both returned the same."""
+
+    tensors: Annotated[tuple[Tensor, ...], Meta(max_length=64)]
+    differences: Annotated[dict[Tag, Differences], Meta(max_length=64)] = {}
+    again: Differences = ()
+
+
 class Case(Struct, frozen=True):
     """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
 
@@ -68,6 +101,7 @@ class Case(Struct, frozen=True):
     `samples` are seconds per call, to seven digits; `turns` those of each turn that it took among the releases of its round
     (measuring/turns.py), to five; `value` is a count or bytes; `unavailable` says why this release cannot
     run it, `failed` how it went wrong. `detectable`: of what each call leaves, the least that would have been told.
+    `returned`: what the case returns, in one launch of a session.
     """
 
     parameters: tuple[str, ...]
@@ -78,6 +112,7 @@ class Case(Struct, frozen=True):
     detectable: Counted | None = None
     unmeasured: str = ""
     turns: tuple[Time, ...] = ()
+    returned: Returned | None = None
 
     def require_evidence(self, is_time: bool) -> None:
         """Raises ValueError where there is neither a number nor a reason, or the value of what `is_time` is no time."""
@@ -125,7 +160,7 @@ class Launch(Struct, frozen=True):
             {key: value for key, value in asdict(case).items() if key == "parameters" or value not in ((), "", None)}
             for case in self.cases
         ]
-        return json.dumps({**asdict(self), "cases": cases}, separators=(",", ":"))
+        return json.dumps({**asdict(self), "cases": cases}, separators=(",", ":"), default=to_builtins)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Launch:

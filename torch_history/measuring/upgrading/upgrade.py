@@ -11,6 +11,7 @@ from contract.metrics import METRICS
 
 from ...analysis.causes import Known
 from ...analysis.compare import Comparison, compared
+from ...analysis.results import Result, results
 from ...analysis.series import Series, Verdict, history
 from ...analysis.verdicts import Change
 from ...explaining.counting import COUNTED
@@ -158,9 +159,10 @@ class Upgrade:
         try:
             for share in (ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
                 self._measure_ends(share)
-                driving = self.driving
+                changed = [one.series for one in self.ends.results if one.changed] if self.ends else []
+                driving = [*(one.series for one in self.driving), *changed]
                 self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
-                self.search.run(one.series for one in driving if one.series not in self.search.spans)
+                self.search.run(series for series in driving if series not in self.search.spans)
         except Spent:
             self.is_spent = self.search.best() is not None
         self.is_complete = True
@@ -192,13 +194,15 @@ class Upgrade:
         rows = [Row(change, tuple(self._places(change.series))) for change in self.driving]
         measured = self.search.measured | {0, len(self.tags) - 1}
         sessions = list(dict.fromkeys((tags, cases) for _, tags, cases in self._told))
+        every = history(launch for one in sessions for launch in self.laboratory.launches(*one))
+        returned = results(every, self.tags[0], self.tags[-1])
         return Answer(
             file,
             lane,
             self.laboratory.device,
             self.tags,
             tuple(self.tags[at] for at in sorted(measured)),
-            replace(self.ends, file=file),
+            replace(self.ends, file=file, results=returned, axis=self.tags),
             tuple(rows),
             dict(self.left_out),
             replace(self.search, most=None).best() is not None,
@@ -235,6 +239,10 @@ class Upgrade:
         raise LookupError(f"{series} was not compared")
 
     def _look(self, series: Hashable, old: int, new: int) -> Look:
+        for (at, _, _), one in self._told.items():
+            for result in one.results if at == (old, new) else ():
+                if result.series == series:
+                    return look_at_result(result)
         try:
             return look(self._seen(series, old, new)[1])
         except LookupError:
@@ -272,6 +280,16 @@ class Upgrade:
         facts, known = {tag: laboratory.facts(tag) for tag in pair}, laboratory.evidence()
         told = compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device, known=known)
         self._told[at, tags, tuple(cases)] = told
+
+
+LEAST = 0.01
+"""The size of a change of a result: where it changed is looked for after what costs more."""
+
+
+def look_at_result(result: Result) -> Look:
+    """What a result says to the search."""
+    is_known = result.changed or (result.difference is not None and not result.by_chance)
+    return Look(Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN, LEAST * result.changed)
 
 
 def look(change: Change) -> Look:

@@ -35,6 +35,7 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
             lines.append(f"  {where(place, found.ends)}.")
             lines += [f"  Looked for again: {absent}."] if (absent := found.absent(place)) else []
             lines += [f"  To find the cause: {cause}"] if (cause := found.cause(place)) else []
+    lines += ["", *returned] if (returned := found.comparison.returned) else []
     return "\n".join([*lines, "", *rest(found), "", *_notes(found, failed)])
 
 
@@ -55,7 +56,8 @@ def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
         lines += ["", *(f"    {command}" for command in commands if command)]
     else:
         lines.append(nothing(found))
-    lines += ["", *(f"- {escape(each)}" for each in rest(found, lambda change: change.series.margin > 0))]
+    others = rest(found, lambda change: change.series.margin > 0)
+    lines += ["", *(f"- {escape(each)}" for each in [*found.comparison.returned, *others])]
     return "\n".join([*lines, "", *(f"{escape(line)}  " for line in _notes(found, failed))])
 
 
