@@ -94,7 +94,8 @@ def points(old: Release, new: Release, axis: Axis) -> list[dict[str, str]]:
     """What changed on the way that no number tells: `release`, `words` and `source`."""
     known = tomllib.loads((CONTRACT / "turning_points.toml").read_text(encoding="utf-8"))["point"]
     on_the_way = range(axis.position(old.tag) + 1, axis.position(new.tag) + 1)
-    return [point for point in known if axis.position(f"v{point['release']}") in on_the_way]
+    told = [point for point in known if axis.position(f"v{point['release']}") in on_the_way]
+    return [{key: point[key] for key in ("release", "words", "source")} for point in told]
 
 
 def _python(old: Release, new: Release, wanted: Wanted) -> Row:
