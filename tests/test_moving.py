@@ -1,7 +1,11 @@
 """Which torch do files of requirements ask for, and what does a move from there bring? Forms and facts."""
 
+import itertools
 import json
 import os
+import re
+import resource
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -9,13 +13,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torch_history.cli import main
 from torch_history.releases import moving
 from torch_history.releases.requirement_files import Unreadable, read
 
-from .processes import ROOT
+from .processes import ROOT, program, ran
 
 FORMS = {
     "pinned.txt": ("torch==2.3.1\nnumpy\n", ["2.3.1"]),
@@ -62,6 +67,22 @@ def test_each_form_of_requirements_asks_for_the_torch_that_it_names(tmp_path, na
 
 def _releases():
     return tomllib.loads((ROOT / "releases.toml").read_text())["release"]
+
+
+def test_each_form_is_told_without_a_network_in_two_seconds(tmp_path):
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
+        pytest.skip("a network can be taken away by root only, with `unshare -n`")
+    command = ["unshare", "-n", Path(sys.executable).with_name("torch-history"), "requirements"]
+    here = {**os.environ, "HOME": str(tmp_path), "TORCH_HISTORY_MACHINE": "elsewhere"}
+    spent = []
+    for name, (text, _) in FORMS.items():
+        (tmp_path / name).write_text(text)
+        told = ran(*command, tmp_path / name, cwd=tmp_path, env=here, code=None)
+        assert told.returncode in (0, 3), told.stderr
+        assert told.stdout.startswith("PyTorch "), name
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(children.ru_utime + children.ru_stime)
+    assert max(now - before for before, now in itertools.pairwise(spent)) < 2
 
 
 def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
@@ -171,26 +192,103 @@ def test_a_file_that_allows_no_move_is_refused_in_a_sentence(tmp_path, text, why
     assert why in " ".join(answer.output.split())
 
 
-def test_a_pull_request_that_moves_torch_is_answered(tmp_path):
-    """The action's script, on a repository with one commit and a change of it."""
+ACTION = ROOT / ".github" / "actions" / "moves-torch"
+
+
+@pytest.fixture
+def pull_request(tmp_path):
+    """A function that changes files of a repository with one commit, which asks for torch 2.3.1, and gives the lines of the
+    action's comment on that. `upgrade` is played: what it prints of a file is in `upgrade-FILE`, its exit code last."""
     git = ["git", "-c", "user.email=a@example.org", "-c", "user.name=a"]
-    (tmp_path / "requirements.txt").write_text("torch==2.3.1\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "requirements.txt").write_text("torch==2.3.1\n")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "before"]):
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
-    script = str(ROOT / ".github" / "actions" / "moves-torch" / "comment")
-    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "GPU": "V100"}
+        subprocess.run([*git, *words], cwd=project, check=True)
+    real = Path(sys.executable).with_name("torch-history")
+    program(
+        tmp_path / "bin" / "torch-history",
+        f'if [ "$1" != upgrade ]; then exec {real} "$@"; fi\nfor file; do :; done\n'
+        f'played={tmp_path}/upgrade-$file\nhead -n -1 "$played"; echo why >&2; exit "$(tail -n 1 "$played")"',
+    )
+    here = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    here["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary.md")
 
-    def comment() -> str:
-        return subprocess.run(
-            [script, "HEAD"], cwd=tmp_path, env=here, capture_output=True, text=True, check=True
-        ).stdout
+    def comment(gpu="", played=(), **files):
+        for name, text in files.items():
+            (project / name.replace("_", ".")).write_text(text)
+        for name, text in dict(played).items():
+            (tmp_path / f"upgrade-{name}").write_text(text)
+        asked = [sys.executable, ACTION / "comment.py", "HEAD"]
+        lines = ran(*asked, cwd=project, env={**here, "GPU": gpu}).stdout.splitlines()
+        assert len(lines) <= 40
+        assert ran("git", "worktree", "list", cwd=project).stdout.count("\n") == 1
+        return lines
 
-    assert comment() == ""
-    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
-    lines = comment().splitlines()
-    assert lines[0] == "### torch 2.3.1 → 2.13.0"
+    return comment
+
+
+MOVE = "Nothing here keeps you from moving."
+LOOK = (
+    "**Before you move, look at `a.py`, which became 5 % slower or more, takes 1 % more memory or more, or broke.** "
+    "Apart from that, nothing here keeps you from moving."
+)
+OWN = '[tool.torch-history]\nfiles = ["a.py", "b.py"]\n'
+
+
+def test_a_comment_begins_with_what_is_recommended(pull_request):
+    assert pull_request() == []
+    lines = pull_request(requirements_txt="torch==2.15.0\n", pyproject_toml=OWN, gpu="V100")
+    assert lines[0] == "### torch 2.3.1 → 2.15.0"
     assert lines[2] == "As the file stands the move cannot work: see GPU."
-    assert len(lines) <= 40
+    (tells,) = [line for line in lines if line.startswith("- **GPU**")]
+    assert "NO code" in tells
+    assert pull_request(requirements_txt="torch==2.15.0  # pinned\n", pyproject_toml="")[2] == (
+        "Nothing here keeps you from moving. Then try your own code: "
+        "`torch-history upgrade mine.py --from 2.3.1 --to 2.15.0`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "recommended"),
+    [
+        ("fine\n0", "fine\n0", f"{MOVE} As far as could be measured, `a.py` and `b.py` got no worse."),
+        ("slow\n3", "fine\n0", f"{LOOK} As far as could be measured, `b.py` got no worse."),
+        ("slow\n3", "1", f"{LOOK} `b.py` could not be measured: see below."),
+        ("4", "slow\n3", f"{LOOK.replace('a.py', 'b.py')} `a.py` could not be measured: see below."),
+    ],
+)
+def test_own_files_come_before_what_the_move_brings(pull_request, tmp_path, first, second, recommended):
+    played = {"a.py": first, "b.py": second}
+    lines = pull_request(requirements_txt="torch==2.15.0\n", pyproject_toml=OWN, played=played)
+    assert lines[2] == recommended
+    said = [text.partition("\n")[0] if "\n" in text else "    why" for text in (first, second)]
+    assert lines[3:7] == ["", said[0], "", said[1]]
+    assert lines[8] == "requirements.txt asks for torch ==2.3.1."
+    assert (tmp_path / "summary.md").read_text().splitlines() == lines
+
+
+def test_what_a_comment_has_no_room_for_is_in_the_summary(pull_request, tmp_path):
+    played = {"a.py": "\n".join([*map(str, range(60)), "3"]), "b.py": "0"}
+    lines = pull_request(requirements_txt="torch==2.15.0\n", pyproject_toml=OWN, played=played)
+    assert len(lines) == 40
+    assert lines[-1] == "The rest is in the summary of the job that wrote this."
+    assert (tmp_path / "summary.md").read_text().splitlines()[:38] == lines[:38]
+    assert "59" not in lines
+    assert "59" in (tmp_path / "summary.md").read_text().splitlines()
+
+
+def test_an_action_installs_what_is_locked_alone():
+    installs = [line for line in (ACTION / "action.yml").read_text().splitlines() if "pip install" in line]
+    assert len(installs) == 2
+    assert "--require-hashes" in installs[0]
+    assert "--no-deps --no-build-isolation" in installs[1]
+    locks = {name: (ROOT / name).read_text() for name in ("tool.lock", "requirements.lock")}
+    ours, everybody = (dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)) for text in locks.values())
+    assert ours.items() <= everybody.items()
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = [*asked["project"]["dependencies"], *asked["dependency-groups"]["build"]]
+    assert {canonicalize_name(re.split(r"[<>=]", line)[0]) for line in lines} <= ours.keys()
 
 
 @pytest.mark.parametrize(

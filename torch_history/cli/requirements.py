@@ -59,6 +59,7 @@ def requirements(file: Path, last: str, gpu: str, environment: str, as_json: boo
         "to": new.version,
         "asks": asks,
         "stops": [row.name for row in rows if row.stops],
+        "changed_too": [row.name for row in rows if row.changed],
         "rows": {row.name: row.words for row in rows},
         "on_the_way": moving.points(old, new, suite.axis),
         "measured": _measured(suite, environment, old, new),
@@ -92,28 +93,29 @@ def _measured(suite: suites.Suite, environment: str, old: Release, new: Release)
 
 
 def _sections(answer: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """What is told, in order: a heading and its sentences."""
+    """What was measured, in order: a heading and its sentences."""
     measured = answer["measured"]
-    said = [(name, [words]) for name, words in answer["rows"].items()]
-    on_the_way = [f"{point['release']}: {point['words']} {point['source']}" for point in answer["on_the_way"]]
-    said += [("On the way", on_the_way)] if on_the_way else []
     if why := measured.get("why"):
-        return [*said, ("Measured", [f"Nothing: {why}"])]
-    said.append(("Measured", [f"On {measured['where']}:"]))
-    said += [(f"  {name}", [verdict]) for name, verdict in measured["cards"].items()]
+        return [("Measured", [f"Nothing: {why}"])]
+    where = f"By torch-history's own benchmarks, on {measured['where']}. A series is one quantity of one of them."
+    said = [("Measured", [where]), *((f"  {name}", [verdict]) for name, verdict in measured["cards"].items())]
     return [*said, ("Findings", measured["findings"] or ["No change was detected."])]
 
 
-def _ends(answer: dict[str, Any]) -> str:
+def _ends(answer: dict[str, Any]) -> tuple[str, str]:
+    """What is recommended, and the command to go on with, empty where the move cannot work."""
     if answer["stops"]:
-        return f"As the file stands the move cannot work: see {', '.join(answer['stops'])}."
+        return f"As the file stands the move cannot work: see {', '.join(answer['stops'])}.", ""
+    too = f"Change {' and '.join(answer['changed_too'])} with it; nothing else" if answer["changed_too"] else "Nothing"
     own = f"torch-history upgrade mine.py --from {answer['from']} --to {answer['to']}"
-    return f"Nothing here keeps you from moving. Then try your own code: `{own}`."
+    return f"{too} here keeps you from moving. Then try your own code:", own
 
 
 def _text(answer: dict[str, Any]) -> str:
     lines = [bold(f"PyTorch {answer['from']} -> {answer['to']}"), *textwrap.wrap(harmless(answer["asks"]), WIDTH), ""]
-    for name, sentences in _sections(answer):
+    on_the_way = [f"{point['release']}: {point['words']} {point['source']}" for point in answer["on_the_way"]]
+    rows = [(name, [words]) for name, words in answer["rows"].items()]
+    for name, sentences in [*rows, ("On the way", on_the_way), *_sections(answer)]:
         for i, sentence in enumerate(sentences):
             first = f"{'' if i else name:<{INDENT}}"
             wrapped = textwrap.wrap(
@@ -125,15 +127,24 @@ def _text(answer: dict[str, Any]) -> str:
                 break_long_words=False,
             )
             lines += wrapped
-    return "\n".join([*lines, "", *textwrap.wrap(_ends(answer), WIDTH)])
+    said, own = _ends(answer)
+    return "\n".join([*lines, "", *textwrap.wrap(f"{said} `{own}`." if own else said, WIDTH)])
 
 
 def _markdown(answer: dict[str, Any]) -> str:
-    from ..analysis.markdown import escape
+    from ..analysis.markdown import code, escape
 
-    lines = [f"### torch {answer['from']} → {answer['to']}", "", escape(_ends(answer)), "", escape(answer["asks"]), ""]
+    said, own = _ends(answer)
+    recommended = f"{escape(said)} {code(own)}" if own else escape(said)
+    lines = [f"### torch {answer['from']} → {answer['to']}", "", recommended, "", escape(answer["asks"]), ""]
+    lines += [f"- **{escape(name)}** {escape(words)}" for name, words in answer["rows"].items()]
+    lines += [
+        f"- **{point['release']}** {escape(point['words'])} ([source]({point['source']}))"
+        for point in answer["on_the_way"]
+    ]
     for name, sentences in _sections(answer):
-        lines += [f"- **{escape(name.strip())}** {escape(sentence)}" for sentence in sentences]
+        indent = name[: len(name) - len(name.lstrip())]
+        lines += [f"{indent}- **{escape(name.strip())}** {escape(sentence)}" for sentence in sentences]
     return "\n".join(lines)
 
 

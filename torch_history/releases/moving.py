@@ -35,11 +35,13 @@ MOST_PATCHES = 50
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that a move changes: its `name`, `words` in whole sentences, and whether it `stops` the move."""
+    """One thing that a move changes: its `name`, `words` in whole sentences, whether it `stops` the move, and whether the
+    file has to be `changed` with it."""
 
     name: str
     words: str
     stops: bool = False
+    changed: bool = False
 
 
 def allowed(wanted: Wanted, axis: Axis, where: str) -> list[Release]:
@@ -100,11 +102,10 @@ def points(old: Release, new: Release, axis: Axis) -> list[dict[str, str]]:
 
 def _python(old: Release, new: Release, wanted: Wanted) -> Row:
     gone = [each for each in old.pythons if each not in new.pythons]
-    words = f"Wheels for {new.pythons[0]} to {new.pythons[-1]}; {old.version} has them for {old.pythons[0]} to "
-    words += f"{old.pythons[-1]}."
+    words = f"{new.version} has wheels for Python {new.pythons[0]} to {new.pythons[-1]}."
     if not any(wanted.python.contains(f"{each}.{patch}") for each in new.pythons for patch in range(MOST_PATCHES)):
         return Row("Python", f"{words} The file asks for Python {wanted.python}, which has no wheel.", stops=True)
-    return Row("Python", f"{words} No longer: {', '.join(gone)}." if gone else words)
+    return Row("Python", f"{words} No longer for {', '.join(gone)}." if gone else words)
 
 
 def capability_of(gpu: str) -> str:
@@ -136,7 +137,9 @@ def runs_on(architectures: tuple[str, ...], capability: str) -> bool:
 
 def _gpu(before: Wheel, after: Wheel, new: Release, capability: str) -> Row:
     gone = [each for each in before.architectures if each not in after.architectures]
-    words = f"Code for {', '.join(after.architectures)}." + (f" No longer for {', '.join(gone)}." if gone else "")
+    words = f"The wheel has code for {', '.join(after.architectures)}." + (
+        f" No longer for {', '.join(gone)}." if gone else ""
+    )
     if not capability:
         return Row("GPU", words)
     runs = runs_on(after.architectures, capability)
@@ -151,7 +154,9 @@ def _wheel(before: Wheel, after: Wheel) -> list[Row]:
         driver = _gpus()["drivers"].get(after.cuda.partition(".")[0], "")
         found.append(Row("CUDA", f"{before.cuda} -> {after.cuda}, which needs NVIDIA's driver {driver} or newer."))
     if before.glibc != after.glibc:
-        found.append(Row("glibc", f"{before.glibc or 'not known'} -> {after.glibc} at least."))
+        found.append(
+            Row("glibc", f"{after.glibc} or newer is needed; {before.glibc or 'an unknown version'} was enough.")
+        )
     sizes = [f"{size(getattr(before, of))} -> {size(getattr(after, of))} {of}" for of in ("download", "installed")]
     found.append(Row("Size", f"{', '.join(sizes)}, with all packages."))
     moved = {name: (before.versions.get(name), after.versions.get(name)) for name in SHOWN}
@@ -185,7 +190,7 @@ def _companions(new: Release, wanted: Wanted) -> list[Row]:
             words = f"None is built for torch {new.version}, as far as this copy knows."
         kept = any(wanted.packages[name].contains(version) for version in fits)
         told = "" if kept else f" The file asks for {wanted.packages[name]}: change it, too."
-        found.append(Row(name, words + told, stops=not fits))
+        found.append(Row(name, words + told, stops=not fits, changed=not kept))
     numpy = next((SpecifierSet(pin.removeprefix("numpy")) for pin in new.pins if pin.startswith("numpy<")), None)
     if numpy is None and "numpy" in wanted.packages:
         found.append(
