@@ -287,13 +287,12 @@ class Asked(Numbers):
 
 
 def test_what_a_claim_depends_on_is_what_decides_it():
-    """`decide` asks for no metric and variant that `depends_on` leaves out, save times that are only shown."""
+    """It asks for no metric and variant that the claim leaves out, save times that are only shown."""
     for question, claim in claims.CLAIMS.items():
-        metrics, variants = claim.depends_on
         asked = Asked()
         claim.decide(asked)
-        assert asked.variants == set(variants), question
-        assert asked.metrics - {"time"} <= set(metrics), question
+        assert asked.variants == set(claim.variants), question
+        assert asked.metrics - {"time"} <= set(claim.metrics), question
 
 
 def test_a_release_without_a_number_of_a_question_was_not_measured_there():
@@ -303,7 +302,7 @@ def test_a_release_without_a_number_of_a_question_was_not_measured_there():
     found = history([*times, launch("v2.1.0", "intersection.Intersection.track_peak_memory", peak)])
     answered = {release: answer.word for release, answer in claims.answers(found)["batching"].items()}
     assert answered == {"v2.0.1": HOLDS, "v2.1.0": UNMEASURED}
-    assert claims.in_turn(list(answered.items())) == "Holds on v2.0.1."
+    assert claims.in_turn(list(answered.items())) == "Holds on v2.0.1"
 
 
 def test_counts_decide_no_claim_of_time_and_are_told_beside_it():

@@ -219,7 +219,7 @@ def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
     from torch_history.analysis import labels
     from torch_history.cli import main
 
-    monkeypatch.setattr(labels, "explained", lambda: labels.unlabelled)
+    monkeypatch.setattr(labels, "explained", lambda: lambda sentence, _: sentence)
     command = ["regressions", "--environment", "release-py3.11", "--all", "--limit", "0"]
     said = CliRunner().invoke(main, command).output.splitlines()
     assert {*told} <= {*said}

@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from torch_history.analysis import bases, power, steps
-from torch_history.analysis import compare as said
-from torch_history.analysis.series import history
+from torch_history.analysis import bases, compare, power, steps
+from torch_history.analysis.markdown import escape
+from torch_history.analysis.series import History, history
 from torch_history.cli import suite as suites
 from torch_history.releases.axis import Axis
 from torch_history.site import calibration
@@ -55,10 +55,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     rows = bases.rows((each.told for each in answered), axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
-    rose += [
-        f"- {said.escape(line)}"
-        for line in said.tell_most(steps.costliest(happened), happened, found, results, machine)
-    ]
+    rose += _lines(steps.costliest(happened), happened, found, results, machine)
     return {
         "README.md": _between("README.md", (BEGIN, END, claims.findings(rows, axis)), *_shown(results, machine, lane)),
         **{
@@ -70,18 +67,9 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             for question in UNCLAIMED
             for page in [f"docs/questions/{question}.md"]
         },
-        "docs/generated/recorded.md": recorded.document(
-            results,
-            launches,
-            axis,
-            lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
-            certificates,
-        ),
+        "docs/generated/recorded.md": recorded.document(results, launches, axis, certificates),
         "docs/generated/answers.md": claims.document(
-            [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
-            answered,
-            axis,
-            lambda steps, of, machine: said.tell(steps, of, results, machine),
+            [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose], answered, axis, results
         ),
         "contract/moves.json": moves.document(results, machine, lane, found, axis),
         "docs/generated/coverage.md": coverage.document(launches, axis),
@@ -101,9 +89,18 @@ def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis:
     machine, environment = max(of_lane, key=lambda lane: len({launch.release for launch in of_lane[lane]}))
     found = history(of_lane[machine, environment])
     happened = steps.of_history(found, axis)
-    told = said.tell_most(steps.largest(happened)[:MOST], happened, found, results, machine)
     head = f"What changed most from one release to another (`results/{machine}`, `{environment}`):"
-    return "\n".join([head, "", *(f"- {said.escape(line)}" for line in told)])
+    return "\n".join([head, "", *_lines(steps.largest(happened)[:MOST], happened, found, results, machine)])
+
+
+def _lines(
+    chosen: Iterable[steps.Step], happened: Sequence[steps.Step], found: History, results: Path, machine: str
+) -> list[str]:
+    """What is told of the `chosen` among all that `happened`, a line each."""
+    told = compare.tell(happened, found, results, machine)
+    places = map(happened.index, chosen)
+    lines = dict.fromkeys(next(each.evidence for each in told if place in each.places) for place in places)
+    return [f"- {escape(line)}" for line in lines]
 
 
 def _between(page: str, *places: tuple[str, str, str]) -> str:
@@ -120,9 +117,9 @@ def _between(page: str, *places: tuple[str, str, str]) -> str:
 
 def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]:
     """The beginning of what `compare` prints of SHOWN, for `_between`; nothing where these were not measured."""
-    if not {*SHOWN} <= said.releases_of(results, machine):
+    if not {*SHOWN} <= compare.releases_of(results, machine):
         return []
-    lines = said.text(said.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
+    lines = compare.text(compare.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
     return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch_history.analysis import bases
 from torch_history.analysis.bases import BASES, Row
 from torch_history.analysis.claims import CLAIMS, DECIDED, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
+from torch_history.analysis.compare import one_by_one, tell
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, history
 from torch_history.analysis.steps import Step, of_history
@@ -91,10 +92,6 @@ def _escaped(words: str) -> str:
     return re.sub(r"&#96;([\w.]+)&#96;", r"`\1`", escape(words))
 
 
-Tell = Callable[[list[Step], History, str], Sequence[str]]
-"""Steps, what they were found in, and its machine -> a sentence for each step."""
-
-
 def findings(rows: Sequence[Row], axis: Axis) -> str:
     """A line for each of three claims: what was measured last on a CPU and on a GPU."""
     return "\n".join(
@@ -108,16 +105,17 @@ def _last(band: Mapping[str, str], axis: Axis) -> str:
     """What `band` says last, and since when: `Does not hold from v2.1.0 to v2.15.0.`"""
     decided = sorted((one for one in band.items() if one[1] in DECIDED), key=lambda one: axis.position(one[0]))
     newest_first = itertools.takewhile(lambda one: one[1] == decided[-1][1], reversed(decided))
-    return in_turn([*newest_first][::-1])
+    return f"{in_turn([*newest_first][::-1])}."
 
 
-def document(overview: Sequence[str], of_lanes: Sequence[Lane], axis: Axis, tell: Tell) -> str:
+def document(overview: Sequence[str], of_lanes: Sequence[Lane], axis: Axis, results: Path) -> str:
     """docs/generated/answers.md: an overview in lines, then of each claim each lane that has an answer, when and why that
     changed, and a sentence for the newest."""
     happened = []
     for lane in of_lanes:
         steps = of_history(lane.found, axis)
-        happened.append(list(zip(steps, tell(steps, lane.found, lane.told.machine), strict=True)))
+        told = one_by_one(tell(steps, lane.found, results, lane.told.machine))
+        happened.append([(step, each.sentence) for step, each in zip(steps, told, strict=True)])
     parts = [HEADER, "\n".join(overview), "\n"]
     for question, claim in CLAIMS.items():
         said = [
@@ -138,7 +136,7 @@ def _of_lane(question: str, lane: Lane, happened: Sequence[tuple[Step, str]]) ->
     setting = lane.told.setting
     return [
         f"\n**{escape(lane.told.machine)}, {escape(lane.told.environment)}, {escape(setting.words)}.** ",
-        f"{in_turn(answered, setting.unmeasured)}\n\n",
+        f"{in_turn(answered, setting.unmeasured)}.\n\n",
         *(f"- {tag}, {PARTLY}: {escape(one.part)}.\n" for tag, one in of if one.part),
         *(
             f"- {turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from torch_history.analysis.compare import tell
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import history
 from torch_history.analysis.steps import largest, of_history
@@ -12,8 +13,6 @@ from torch_history.releases.axis import Axis
 from torch_history.store.certificates import Certificate
 from torch_history.store.launches import Launch
 from torch_history.store.machines import record_of
-
-from .claims import Tell
 
 MOST = 20
 """Changes that are listed of each card."""
@@ -32,11 +31,7 @@ count. What began at zero or ended there has no factor and is omitted. All chang
 
 
 def document(
-    results: Path,
-    launches_of: Mapping[str, Iterable[Launch]],
-    axis: Axis,
-    tell: Tell,
-    certificates: Sequence[Certificate],
+    results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis, certificates: Sequence[Certificate]
 ) -> str:
     """The page: of each pretended card what a certificate compared with a real one, and its largest changes."""
     parts = [HEADER]
@@ -44,9 +39,9 @@ def document(
         record = record_of(results / machine)
         if record.get("device") == "recorder":
             found = history(launches)
-            changes = tell(largest(of_history(found, axis))[:MOST], found, machine)
+            changes = tell(largest(of_history(found, axis))[:MOST], found, results, machine)
             parts += [f"\n## {escape(machine)}\n\n| release | largest changes |\n|---|---|\n"]
-            parts += [f"| {' | '.join(map(escape, sentence.split(': ', maxsplit=1)))} |\n" for sentence in changes]
+            parts += [f"| {escape(each.where)} | {escape(each.said)} |\n" for each in changes]
             parts += [f"\n{_certified(each)}\n" for each in certificates if each.card == record.get("card")]
     return "".join(parts)
 

@@ -193,13 +193,13 @@ def _told(histories: Sequence[tuple[Answered, Mapping[str, str]]], axis: Axis) -
     for lane, words in histories:
         of_lane = f" in {lane.environment}" if machines.count(lane.machine) > 1 else ""
         history = in_turn(sorted(words.items(), key=lambda item: axis.position(item[0])), lane.setting.unmeasured)
-        said.append(f"{history.removesuffix('.')} ({lane.subject}{of_lane}).")
+        said.append(f"{history} ({lane.subject}{of_lane}).")
     return said
 
 
 def certified(certificate: Certificate, question: str) -> str:
     """What a certificate shows of the cases that a claim depends on, whatever their size; empty where it has none."""
-    asked = tuple(f"{question} {variant} " for variant in CLAIMS[question].depends_on[1])
+    asked = tuple(f"{question} {variant} " for variant in CLAIMS[question].variants)
     equal = sum(case.startswith(asked) for case in certificate.equal)
     different = [what for case, what in certificate.different.items() if case.startswith(asked)]
     if not equal and not different:

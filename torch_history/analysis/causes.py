@@ -245,7 +245,7 @@ def why(
     changes = list(changes)
     known = list(known)
     for change in changes:
-        beside[_case(change.series)][_metric(change.series)] = change
+        beside[_case(change.series)][change.series.metric] = change
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
@@ -472,7 +472,7 @@ def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[s
 
 def in_words(facts: Mapping[str, tuple[Any, Any]]) -> str:
     """`moved` facts as a clause: `oneDNN went from 2.7.3 to 3.1.1`. There must be one."""
-    return _listed([_fact(name, *values) for name, values in facts.items()])
+    return _moves([_fact(name, *values) for name, values in facts.items()])
 
 
 def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> Because | None:
@@ -512,11 +512,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _case(series: Series) -> tuple[object, ...]:
-    return series.environment, series.benchmark.partition(".")[0], series.parameters
-
-
-def _metric(series: Series) -> str:
-    return series.benchmark.rpartition(".")[2].removeprefix("track_")
+    return series.environment, series.question, series.parameters
 
 
 def _of_time(change: Change, beside: Mapping[str, Change]) -> Because:
@@ -526,10 +522,10 @@ def _of_time(change: Change, beside: Mapping[str, Change]) -> Because:
     causes = [number for number in own if _costs(number) == slower]
     fused = [number for number in causes if _fused(number)]
     if fused:
-        return Because(f"because {_listed([_went(number) for number in fused])}", Basis.FUSION)
+        return Because(f"because {_moves([_went(number) for number in fused])}", Basis.FUSION)
     if causes:
-        return Because(f"while {_listed([_went(number) for number in causes])}", Basis.BESIDE)
-    although = f"although {_listed([_went(number) for number in own])}: " if own else ""
+        return Because(f"while {_moves([_went(number) for number in causes])}", Basis.BESIDE)
+    although = f"although {_moves([_went(number) for number in own])}: " if own else ""
     return Because(f"{although}unexplained", Basis.NOTHING)
 
 
@@ -538,7 +534,7 @@ def _costs(change: Change) -> bool:
     if change.old is None or change.new is None:
         return False
     more = change.new > change.old
-    return not more if _metric(change.series) == "fusion_groups" and not min(change.old, change.new) else more
+    return not more if change.series.metric == "fusion_groups" and not min(change.old, change.new) else more
 
 
 def _weighs(number: Change, time: Change) -> bool:
@@ -549,7 +545,7 @@ def _weighs(number: Change, time: Change) -> bool:
 
 def _fused(fusion: Change) -> str:
     """What became of the fusion of a case, in words; empty where it is as it was, never was one, or for another number."""
-    if _metric(fusion.series) != "fusion_groups":
+    if fusion.series.metric != "fusion_groups":
         return ""
     if fusion.verdict is Verdict.FEWER and fusion.new == 0:
         return LOST
@@ -558,21 +554,30 @@ def _fused(fusion: Change) -> str:
     return ""
 
 
-def _went(change: Change) -> str:
-    unit = change.series.unit
-    went = f"{OWN[_metric(change.series)]} went from {human(change.old, unit)} to {human(change.new, unit)}"
-    return _fused(change) or went
+_Move = tuple[str, str]
+"""What moved, and `from 1 to 2`; or a whole clause, and nothing."""
 
 
-def _fact(name: str, old: Any, new: Any) -> str:
+def _went(change: Change) -> _Move:
+    if fused := _fused(change):
+        return fused, ""
+    old, new = (human(number, change.series.unit) for number in (change.old, change.new))
+    return OWN[change.series.metric], f"from {old} to {new}"
+
+
+def _fact(name: str, old: Any, new: Any) -> _Move:
     if name == "fuses_on_cpu":
-        return "the wheel fuses on a CPU now" if new else "the wheel no longer fuses on a CPU"
-    return f"{ENVIRONMENT[name]} went from {old} to {new}"
+        return "the wheel fuses on a CPU now" if new else "the wheel no longer fuses on a CPU", ""
+    return ENVIRONMENT[name], f"from {old} to {new}"
 
 
-def _listed(clauses: list[str]) -> str:
-    """`a went from 1 to 2, b from 3 to 4 and c from 5 to 6`: the verb is said once."""
-    said = [clauses[0], *(clause.replace(" went from ", " from ", 1) for clause in clauses[1:])]
-    if " went from " not in clauses[0]:
-        said = clauses
-    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+def _moves(moves: Sequence[_Move]) -> str:
+    """`a went from 1 to 2, b from 3 to 4 and c from 5 to 6`: where it is said of the first, the verb is said once."""
+    others = "" if moves[0][1] else "went "
+    verbs = ["went ", *(others for _ in moves[1:])]
+    return _listed([f"{what} {verb}{how}" if how else what for verb, (what, how) in zip(verbs, moves, strict=True)])
+
+
+def _listed(clauses: Sequence[str]) -> str:
+    *first, last = clauses
+    return f"{', '.join(first)} and {last}" if first else last

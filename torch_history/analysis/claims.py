@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import statistics
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, convert
 
 from contract.metrics import METRICS, STEADY, TIMES
 
@@ -314,7 +316,7 @@ def selection(numbers: Numbers) -> Answer:
     return _by_time(deciding, "A mask", "an index that is reused", others)
 
 
-def quicker(numbers: Numbers, question: str, than: str, rivals: Iterable[str], part: str = "") -> str:
+def quicker(numbers: Numbers, question: str, than: str, rivals: Iterable[str], part: str) -> str:
     """Which of `rivals` surely take less time than the variant `than`, in how many of the sizes that hold `part`; empty
     where none does."""
     sizes = [size for size in numbers.sizes("time", than) if part in size]
@@ -391,173 +393,88 @@ def setting_of(found: History) -> Setting:
     return Setting(str(facts.get("device", "cpu")), int(facts.get("threads", 1)))
 
 
-def _nothing(numbers: Numbers) -> str:
-    return ""
+class Advice(Struct, frozen=True):
+    """What to do, in sentences, of which the `first` stands alone."""
+
+    first: str
+    more: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.first} {self.more}".rstrip()
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do for each word of
-    the newest answer on the same device, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
-    `rivals` is the question, the variant that the advice praises, those that may be quicker than it on some release, and
-    what the sizes of that advice hold. `counted` tells what counts say beside a claim of time, which they do not decide."""
+class Shown(Struct, frozen=True):
+    """What shows a claim: a metric of some variants, in one of the sizes that hold `size`."""
 
-    words: str
-    decide: Callable[[Numbers], Answer]
-    depends_on: tuple[tuple[str, ...], tuple[str, ...]]
-    advice: Mapping[str, str]
     metric: str
     variants: tuple[str, ...]
     size: str = ""
-    rivals: tuple[str, str, tuple[str, ...], str] = ("", "", (), "")
-    counted: Callable[[Numbers], str] = _nothing
+
+
+class Rivals(Struct, frozen=True):
+    """The variant that the advice `praises`, those that may be `quicker` than it, and what the sizes of that advice hold."""
+
+    praises: str
+    quicker: tuple[str, ...]
+    size: str
+
+
+class Claim(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of claims.toml, whose head says what each key is."""
+
+    question: str
+    words: str
+    metrics: tuple[str, ...]
+    variants: tuple[str, ...]
+    shown: Shown
+    instead: tuple[tuple[str, ...], ...]
+    advice: dict[str, Advice]
+    rivals: Rivals | None = None
 
     @property
     def needs_times(self) -> bool:
         """Whether no count decides it."""
-        return all(METRICS[metric].kind == TIMES for metric in self.depends_on[0])
+        return all(METRICS[metric].kind == TIMES for metric in self.metrics)
+
+    def decide(self, numbers: Numbers) -> Answer:
+        return DECIDE[self.question](numbers)
 
     def answer(self, numbers: Numbers, device: str = "cpu") -> Answer:
         """What `decide` says of that device's numbers, with what is quicker than the variant that the advice praises. A
         claim of time has no answer on the recorder, whatever was counted."""
         if device == "recorder" and self.needs_times:
-            beside = self.counted(numbers)
+            beside = selection_waits(numbers) if self.question == "selection" else ""
             return Answer(UNMEASURED, f"{NEEDS_TIMES} {beside}".strip(), beside=beside)
-        return replace(self.decide(numbers), instead=quicker(numbers, *self.rivals))
+        than = self.rivals
+        instead = quicker(numbers, self.question, than.praises, than.quicker, than.size) if than else ""
+        return replace(self.decide(numbers), instead=instead)
 
     def advice_on(self, setting: Setting, release: str, answer: Answer, brief: bool = False) -> str:
         """What to do on the device that the answer is of, with what and which release that rests on; in `brief` its first
         sentence, and that release."""
-        told = self.advice.get(answer.word)
+        advice = self.advice.get(answer.word) or UNDECIDED[answer.word]
         if brief:
-            first = re.split(r"(?<=[.:]) (?=[A-Z])", told or UNDECIDED[answer.word])[0]
-            return f"{first} {'Counted' if setting.device == 'recorder' else 'Measured'} on {release}."
-        if told is None:
-            return UNDECIDED[answer.word].format(sentence=answer.sentence)
-        told = f"{told} {answer.instead}" if answer.instead else told
+            return f"{advice.first} {'Counted' if setting.device == 'recorder' else 'Measured'} on {release}."
+        if answer.word in UNDECIDED:
+            return advice.words.format(sentence=answer.sentence)
+        told = f"{advice.words} {answer.instead}" if answer.instead else advice.words
         where = f" {setting.words[0].upper()}{setting.words[1:]} ({release})"
         return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 
 
-ALSO_BY_INDEX = ("index_select_reused", "take_reused", "masked_select")
-"""Variants of selection that give what x[index] gives, and may take less time than it with an index that is made once."""
-
-CLAIMS: dict[str, Claim] = {
-    "intersection": Claim(
-        "Scripting keeps intermediates out of memory",
-        intersection,
-        (("peak_memory",), ("scripted",)),
-        {
-            HOLDS: "Script it where memory is short. Check again after an upgrade, because the fuser in the wheel does it.",
-            PARTLY: "Script it in the sizes where it holds. Check again after an upgrade.",
-            FAILS: "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it.",
-        },
-        "peak_memory",
-        ("eager", "scripted", "compiled", "in_place"),
-    ),
-    "saved_tensors": Claim(
-        "Disabling saved-tensor hooks saves memory",
-        saved_tensors,
-        (("peak_memory", "retained", "gradients"), ("plain", "hooks_disabled")),
-        {
-            HOLDS: "It changes what is saved. Check which script and which metric differ before you rely on it.",
-            PARTLY: "It changes what is saved in some scripts. Check which metric differs before you rely on it.",
-            FAILS: "Do not use it to save memory: it forbids hooks, but saves nothing. If no gradient is needed, use "
-            "no_grad or inference_mode. Otherwise use a checkpoint or save_on_cpu.",
-        },
-        "peak_memory",
-        ("plain", "hooks_disabled", "no_grad", "checkpoint"),
-        "loop",
-    ),
-    "warm_up": Claim(
-        "TorchScript stalls",
-        warm_up,
-        (("worst_over_median", "worst_call", "second_call"), ("scripted", "traced", "eager")),
-        {
-            HOLDS: "Warm up every shape before serving, or serve eagerly: eager has no such calls.",
-            PARTLY: "Warm up every shape before serving where it holds, or serve eagerly: eager has no such calls.",
-            FAILS: "Stalls are no longer a reason to avoid TorchScript. Warm up with two calls.",
-        },
-        "worst_over_median",
-        ("eager", "scripted", "traced", "frozen"),
-        "changing shapes",
-    ),
-    "batching": Claim(
-        "A tensor per row is slow",
-        batching,
-        (("time",), ("vstack_rows", "flat_buffer")),
-        {
-            HOLDS: "Copy all rows into the memory of one tensor, by `numpy.concatenate` with `out`.",
-            PARTLY: "Copy all rows into the memory of one tensor, by `numpy.concatenate` with `out`, where it holds.",
-            FAILS: "Write what reads best: one tensor per row costs no more.",
-        },
-        "time",
-        ("vstack_rows", "stack_rows", "numpy_stack", "flat_buffer"),
-        "4,096 x 64",
-    ),
-    "selection": Claim(
-        "A reused index is faster than a mask",
-        selection,
-        (("time",), ("mask", "index_reused")),
-        {
-            HOLDS: "If a mask is used more than once, convert it to an index first.",
-            PARTLY: "If a mask is used more than once, convert it to an index first where that holds.",
-            FAILS: "Select by the mask: a reused index is no faster.",
-        },
-        "time",
-        ("mask", "masked_select", "nonzero_each_time", "index_reused", "index_select_reused"),
-        "vector 1 % x 100",
-        ("selection", "index_reused", ALSO_BY_INDEX, " x 100"),
-        selection_waits,
-    ),
-    "start_up": Claim(
-        "A spawned worker is slow to start",
-        start_up,
-        (("start_time",), ("spawned_worker", "forked_worker", "import_torch")),
-        {
-            HOLDS: "Fork workers before CUDA is used, or start them once and keep them: a spawned one imports torch again.",
-            PARTLY: "Fork workers before CUDA is used, or start them once and keep them, where it holds.",
-            FAILS: "Spawn workers where that is simpler: it takes no longer.",
-        },
-        "start_time",
-        ("import_torch", "first_compile", "forked_worker", "spawned_worker"),
-    ),
+DECIDE: dict[str, Callable[[Numbers], Answer]] = {
+    of.__name__: of for of in (intersection, saved_tensors, warm_up, batching, selection, start_up)
 }
+"""Question -> what decides its claim."""
+
+_ROWS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
+CLAIMS = {question: convert({"question": question, **row}, Claim) for question, row in _ROWS.items()}
 """Question -> its claim."""
 
-INSTEAD: dict[str, tuple[tuple[str, ...], ...]] = {
-    "intersection": (("eager", "scripted", "traced", "compiled", "in_place", "stacked_eager", "stacked_scripted"),),
-    "saved_tensors": (
-        *(("plain", "hooks_disabled", "hooks_identity", "deleted"), ("checkpoint", "checkpoint_reentrant")),
-        ("no_grad", "inference_mode"),
-    ),
-    "warm_up": (("eager", "scripted", "traced", "frozen", "compiled"),),
-    "batching": (
-        *(
-            (
-                "vstack_rows",
-                "stack_rows",
-                "cat_rows",
-                "tensor_of_lists",
-                "tensor_of_arrays",
-                "numpy_stack",
-                "flat_buffer",
-            ),
-        ),
-        ("cpp_vstack_rows", "cpp_flat_buffer"),
-    ),
-    "selection": (
-        *(("mask", "masked_select", "nonzero_each_time", "index_reused", "index_select_reused", "take_reused"),),
-        ("cpp_mask", "cpp_index_reused"),
-    ),
-    "start_up": (("forked_worker", "spawned_worker"),),
-}
-"""Question -> groups of variants that may stand for each other: from the same inputs they give the same result, and none is
-there to save memory where the others save time. A variant in no group stands for none."""
-
 UNDECIDED = {
-    UNKNOWN: "The results here are inconclusive. {sentence} Measure it on your own machine.",
-    UNMEASURED: "{sentence} Measure it on your own machine.",
+    UNKNOWN: Advice("The results here are inconclusive.", "{sentence} Measure it on your own machine."),
+    UNMEASURED: Advice("{sentence}", "Measure it on your own machine."),
 }
 """Word of an answer that decides nothing -> what is said in the place of advice."""
 
@@ -593,11 +510,11 @@ def _values(found: History) -> dict[str, dict[str, dict[Key, dict[Block, float]]
 
 
 def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -> str:
-    """The answers of all releases in one sentence: `Holds from v1.8.0 to v2.0.1, does not hold on v2.1.2.` Inconclusive ones
-    between two that say the same do not end that; they are named, as are those between that are `unmeasured`."""
+    """The answers of all releases, without a full stop: `Holds from v1.8.0 to v2.0.1, does not hold on v2.1.2`. Inconclusive
+    ones between two that say the same do not end that; they are named, as are those between that are `unmeasured`."""
     known = [i for i, (_, word) in enumerate(answered) if word != UNMEASURED]
     if not known:
-        return f"{unmeasured.capitalize()}."
+        return unmeasured.capitalize()
     within = answered[known[0] : known[-1] + 1]
     joined, passed_over = _passed_over([one for one in within if one[1] != UNMEASURED])
     gaps = {UNKNOWN: passed_over, unmeasured: [release for release, word in within if word == UNMEASURED]}
@@ -606,7 +523,7 @@ def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -
     for word, turn in itertools.groupby(joined, key=lambda item: item[1]):
         (first, _), *_, (last, _) = [*turn] * 2
         said.append(f"{word} from {first} to {last}" if first != last else f"{word} on {first}")
-    return f"{', '.join(said).capitalize()}{end}."
+    return f"{', '.join(said).capitalize()}{end}"
 
 
 def _passed_over(answered: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[str]]:
@@ -639,12 +556,12 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
     """Where the answers of a claim, (release, word) oldest first, changed; `happened` are the lane's steps with their
     sentences. A release without an answer is passed over."""
     position = {release: i for i, (release, _) in enumerate(answered)}
-    metrics, variants = CLAIMS[question].depends_on
+    claim = CLAIMS[question]
     moves: list[tuple[int, float, str]] = []
     for step, sentence in happened:
         series = step.series
-        of_claim = series.question == question and series.metric in metrics and step.new in position
-        if of_claim and series.parameters and series.parameters[0].strip("'") in variants:
+        of_claim = series.question == question and series.metric in claim.metrics and step.new in position
+        if of_claim and series.parameters and series.parameters[0].strip("'") in claim.variants:
             size = abs(math.log(step.ratio)) if step.ratio else math.inf
             moves.append((position[step.new], size, sentence))
             if step.kind is Kind.EXCURSION:
@@ -680,25 +597,25 @@ def as_data(
             {
                 "question": question,
                 "words": claim.words,
-                "summary": in_turn(words[question], setting.unmeasured),
+                "summary": f"{in_turn(words[question], setting.unmeasured)}.",
                 "turns": [asdict(turn) for turn in turns(question, words[question], happened)],
                 "advice": claim.advice_on(setting, newest, answered[question][newest]),
-                "picture": _picture(found, question, claim),
+                "picture": _picture(found, question, claim.shown),
             }
         )
     return data
 
 
-def _picture(found: History, question: str, claim: Claim) -> dict[str, Any] | None:
+def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | None:
     """What shows a claim: the benchmark, the size and those of its variants that have numbers there. Of several sizes it is
     the one with numbers of most releases, then the one in which a variant changed most."""
     shown: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(dict)
     for series, releases in found.items():
-        if (series.question, series.metric) != (question, claim.metric) or len(series.parameters) != 2:
+        if (series.question, series.metric) != (question, wanted.metric) or len(series.parameters) != 2:
             continue
         variant, size = (parameter.strip("'") for parameter in series.parameters)
         levels = _levels(releases)
-        if levels and variant in claim.variants and claim.size in size:
+        if levels and variant in wanted.variants and wanted.size in size:
             shown[series.benchmark, size][variant] = levels
     if not shown:
         return None
@@ -710,7 +627,7 @@ def _picture(found: History, question: str, claim: Claim) -> dict[str, Any] | No
         return len(benchmark), -len(tags), -changed
 
     (benchmark, size), variants = min(shown.items(), key=place)
-    ordered = [variant for variant in claim.variants if variant in variants]
+    ordered = [variant for variant in wanted.variants if variant in variants]
     return {"benchmark": benchmark, "size": size, "variants": ordered}
 
 

@@ -27,12 +27,12 @@ from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfir
 from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
 from .code import Kind as CodeKind
 from .findings import Finding, Row, group, of_changes
-from .labels import Say, explained, unlabelled
+from .labels import explained
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .results import Result, results, sentences
-from .series import RANK, History, Series, Verdict, history
+from .series import RANK, History, Name, Series, Verdict, history
 from .steps import Kind, Net, Step
 from .verdicts import ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
 
@@ -103,10 +103,10 @@ class Comparison:
     axis: Sequence[str] = ()
     """The releases in order, where the caller knows them."""
 
-    def sentence(self, change: Change) -> str:
-        """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
+    def sentence(self, change: Change, more: str = "") -> str:
+        """The sentence of one of its changes, with what other lanes and machines say of it, its cause, and `more`."""
         elsewhere = self.elsewhere.get(change.series, NOWHERE).words
-        return sentence(change, self.because(change.series), elsewhere, change.series in self.code)
+        return sentence(change, self.because(change.series), elsewhere, change.series in self.code, more)
 
     def because(self, series: Series) -> str:
         """Why a series changed, as the end of its sentence; empty where nothing is said."""
@@ -376,11 +376,11 @@ def place(change: Change) -> tuple[int, bool, float]:
 # --- sentences
 
 
-def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False) -> str:
+def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False, more: str = "") -> str:
     """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.` What
     is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much, unless the
-    cause is told `by_code`."""
-    return f"{' '.join(change.series.words.split())}: {clause(change, because, elsewhere, by_code)}."
+    cause is told `by_code`. `more` stands last."""
+    return f"{' '.join(change.series.words.split())}: {clause(change, because, elsewhere, by_code)}{more}."
 
 
 def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False) -> str:
@@ -448,96 +448,10 @@ def never_ran(comparison: Comparison) -> list[str]:
     return [of_case(changes, comparison) for changes in by_case(never)]
 
 
-def tell(
-    steps: Iterable[Step],
-    found: History,
-    results_dir: Path,
-    machine: str,
-    others: OtherPlaces | None = None,
-    say: Say = unlabelled,
-) -> list[str]:
-    """A sentence per step, excursion or drift of `found`, with its releases first and its cause last. With `others`
-    each step says whether they tell it, too. `say` puts words of code behind what a sentence names."""
-    facts = functools.partial(read_environment, results_dir, machine)
-    happened = _happened(steps, found, facts, evidence(results_dir, machine), others)
-    return [say(each.sentence, each.change.series.names) for each in happened]
-
-
-def tell_findings(
-    steps: Iterable[Step],
-    found: History,
-    results_dir: Path,
-    machine: str,
-    others: OtherPlaces | None = None,
-    say: Say = unlabelled,
-) -> list[str]:
-    """`tell` with a sentence for all that belongs together: changes of one variant or one cause at one release, in the order
-    of the first of each. What stands alone has the sentence of `tell`."""
-    facts = functools.partial(read_environment, results_dir, machine)
-    findings = told_findings(steps, found, facts, evidence(results_dir, machine), others)
-    return [say(each.sentence, each.finding.names) for each in findings]
-
-
-def tell_most(
-    most: Iterable[Step], steps: Sequence[Step], found: History, results_dir: Path, machine: str
-) -> list[str]:
-    """The findings of `steps` that hold those of `most`, in its order: each in a sentence, with the sentence of its surest
-    step where it has several."""
-    facts = functools.partial(read_environment, results_dir, machine)
-    findings = told_findings(steps, found, facts, evidence(results_dir, machine))
-    holding = (next(each for each in findings if steps.index(step) in each.places) for step in most)
-    return list(dict.fromkeys(each.evidence for each in holding))
-
-
 @dataclass(frozen=True)
-class Told:
-    """A finding of steps in words: `places` are those of its steps in what was given, and `sentences` say each of them, both
-    in the order of its rows. `surest` says the first without its release and cause, which are the finding's."""
-
-    finding: Finding
-    places: tuple[int, ...]
-    sentences: tuple[str, ...]
-    surest: str
-
-    @property
-    def brief(self) -> str:
-        """Without a cause."""
-        return f"{self.finding.best.release}: {self.finding.brief}"
-
-    @property
-    def sentence(self) -> str:
-        alone = len(self.sentences) == 1
-        return self.sentences[0] if alone else f"{self.finding.best.release}: {self.finding.words}"
-
-    @property
-    def evidence(self) -> str:
-        """The sentence, and that of the surest step where there are several."""
-        several = f" The surest of them: {self.surest}" if len(self.sentences) > 1 else ""
-        return f"{self.sentence}{several}"
-
-
-def told_findings(
-    steps: Iterable[Step],
-    found: History,
-    facts: Callable[[str, str], Mapping[str, Any]],
-    known: Sequence[Known] = (),
-    others: OtherPlaces | None = None,
-) -> list[Told]:
-    """`tell` by findings, in the order of the first step of each; `facts` are those of the environment of a tag in a lane,
-    `known` is the machine's evidence."""
-    happened = _happened(steps, found, facts, known, others)
-    place = {each.row: i for i, each in enumerate(happened)}
-    findings = []
-    for finding in group(place):
-        places = tuple(place[row] for row in finding.rows)
-        sentences = tuple(happened[place].sentence for place in places)
-        findings.append(Told(finding, places, sentences, happened[places[0]].said))
-    return findings
-
-
-@dataclass(frozen=True)
-class _Happened:
-    """A step, excursion or drift in words: where it happened, its cause, what other lanes say, and its net change."""
+class Happened:
+    """A step, excursion or drift in words: where it happened, its cause, what other lanes say, and its `net` change, a
+    sentence on the whole series."""
 
     change: Change
     where: str
@@ -546,15 +460,27 @@ class _Happened:
     net: str
 
     @property
-    def said(self) -> str:
+    def names(self) -> list[Name]:
+        return self.change.series.names
+
+    @property
+    def surest(self) -> str:
         """Without its release and its cause."""
         return " ".join(filter(None, [sentence(self.change, elsewhere=self.elsewhere), self.net]))
 
     @property
+    def own(self) -> str:
+        """Without its release and its net change."""
+        return sentence(self.change, self.because.words if self.because else "", self.elsewhere)
+
+    @property
+    def said(self) -> str:
+        """Without its release."""
+        return " ".join(filter(None, [self.own, self.net]))
+
+    @property
     def sentence(self) -> str:
-        because = self.because.words if self.because else ""
-        said = f"{self.where}: {sentence(self.change, because, self.elsewhere)}"
-        return " ".join(filter(None, [said, self.net]))
+        return f"{self.where}: {self.said}"
 
     @property
     def row(self) -> Row:
@@ -563,13 +489,80 @@ class _Happened:
         return Row(of.series, of.verdict, *numbers, because=self.because, release=self.where)
 
 
+@dataclass(frozen=True)
+class Told:
+    """A finding of steps in words: `places` are those of its steps in what was given, and `happened` these steps, both in
+    the order of its rows."""
+
+    finding: Finding
+    places: tuple[int, ...]
+    happened: tuple[Happened, ...]
+
+    @property
+    def names(self) -> list[Name]:
+        return self.finding.names
+
+    @property
+    def where(self) -> str:
+        return self.finding.best.release
+
+    @property
+    def brief(self) -> str:
+        """Without a cause."""
+        return f"{self.where}: {self.finding.brief}"
+
+    @property
+    def said(self) -> str:
+        """Without its release: of a step which stands alone, else of all that belongs together."""
+        return self.happened[0].said if len(self.happened) == 1 else self.finding.words
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.where}: {self.said}"
+
+    @property
+    def evidence(self) -> str:
+        """The sentence, and that of the surest step where there are several."""
+        several = f" The surest of them: {self.happened[0].surest}" if len(self.happened) > 1 else ""
+        return f"{self.sentence}{several}"
+
+
+def tell(
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
+) -> list[Told]:
+    """The findings of `steps`, steps, excursions or drifts of `found`: changes of one variant or one cause at one release,
+    in the order of the first of each. With `others` each step says whether they tell it, too."""
+    facts = functools.partial(read_environment, results_dir, machine)
+    return told_findings(steps, found, facts, evidence(results_dir, machine), others)
+
+
+def one_by_one(told: Iterable[Told]) -> list[Happened]:
+    """Every step of some findings, in the order in which they were given."""
+    of = {place: each for one in told for place, each in zip(one.places, one.happened, strict=True)}
+    return [of[place] for place in sorted(of)]
+
+
+def told_findings(
+    steps: Iterable[Step],
+    found: History,
+    facts: Callable[[str, str], Mapping[str, Any]],
+    known: Sequence[Known],
+    others: OtherPlaces | None,
+) -> list[Told]:
+    """As `tell`; `facts` are those of the environment of a tag in a lane, `known` is the machine's evidence."""
+    happened = _happened(steps, found, facts, known, others)
+    place = {each.row: i for i, each in enumerate(happened)}
+    of_findings = ((finding, tuple(place[row] for row in finding.rows)) for finding in group(place))
+    return [Told(finding, places, tuple(happened[at] for at in places)) for finding, places in of_findings]
+
+
 def _happened(
     steps: Iterable[Step],
     found: History,
     facts: Callable[[str, str], Mapping[str, Any]],
     known: Sequence[Known],
     others: OtherPlaces | None,
-) -> list[_Happened]:
+) -> list[Happened]:
     """Every step with its cause: what changed at one release made a step there. A slow change has no such cause: evidence of
     both its ends explains it."""
     exact: dict[object, list[Series]] = defaultdict(list)
@@ -591,7 +584,7 @@ def _happened(
             code = _code_of(change, step, found, beside_of)
             because = why({**beside, series: change}.values(), before, after, known, code).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
-        happened.append(_Happened(change, _where(step), because, elsewhere, _net(step)))
+        happened.append(Happened(change, _where(step), because, elsewhere, _net(step)))
     return happened
 
 

@@ -36,10 +36,6 @@ def coded(question: str, variant: str) -> str:
 Say = Callable[[str, Iterable[Name]], str]
 
 
-def unlabelled(sentence: str, _: Iterable[Name]) -> str:
-    return sentence
-
-
 def explained() -> Say:
     """Gives a function for the sentences of one text, in the order in which they are read, and the identifiers that each of
     them names. It ends a sentence with what those are that none before it named:

@@ -274,9 +274,9 @@ def _tell_changes(
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
     others = other_places(suite.results, machine, environment, stored)
-    tell = said.tell if everything or largest else said.tell_findings
-    for line in tell(shown, stored, suite.results, machine, others, explained()):
-        click.echo(line)
+    told, say = said.tell(shown, stored, suite.results, machine, others), explained()
+    for each in said.one_by_one(told) if everything or largest else told:
+        click.echo(say(each.sentence, each.names))
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)
     tally = Counter(step.verdict.shown for step in found)

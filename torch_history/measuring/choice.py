@@ -68,6 +68,6 @@ def rank(question: str, parameters: Parameters) -> tuple[int, int]:
     place = ORDER.index(name) if name in ORDER else len(ORDER)
     variant, size = (parameters[0].strip("'"), parameters[-1].strip("'")) if parameters else ("", "")
     claim = CLAIMS.get(name)
-    if claim is None or variant not in claim.depends_on[1]:
+    if claim is None or variant not in claim.variants:
         return 2, place
     return (1 if name == "selection" and not size.endswith(DECIDING) else 0), place

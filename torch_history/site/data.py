@@ -324,8 +324,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
     """What of a lane is about all its releases, held against what was measured `elsewhere`: docs/site.md lists the keys."""
     happened = steps.of_history(lane.found, axis)
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
-    sentences = {i: said for each in told for i, said in zip(each.places, each.sentences, strict=True)}
-    said = [(step, sentences[i]) for i, step in enumerate(happened)]
+    said = list(zip(happened, compare.one_by_one(told), strict=True))
     return {
         "schema": SCHEMA,
         **{name: getattr(lane, name) for name in ("id", "machine", "environment", "words")},
@@ -341,9 +340,9 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
                 "kind": step.kind.value,
                 "verdict": step.verdict.words,
                 **{name: getattr(step, name) for name in ("old", "new", "until", "ratio")},
-                "sentence": sentence,
+                **{name: getattr(each, name) for name in ("where", "own", "net", "sentence")},
             }
-            for step, sentence in said
+            for step, each in said
         ],
         "regressions": [
             {"steps": each.places, "title": each.brief, "sentence": each.evidence, "words": each.finding.words}
@@ -352,7 +351,9 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
         ],
         "claims": [
             {**claim, "answers": _answers(lane, claim["question"])}
-            for claim in claims.as_data(lane.words_of, lane.found, lane.answers, said)
+            for claim in claims.as_data(
+                lane.words_of, lane.found, lane.answers, [(step, each.sentence) for step, each in said]
+            )
         ],
     }
 

@@ -16,13 +16,15 @@ from .typical import rounded
 def quickest(question: str, lanes: Iterable[Lane]) -> str:
     """What is quicker than the variant that the advice praises, in a sentence, on the first of `lanes` where one is; empty
     where there is none. Findings say the same."""
-    _, praised, _, part = CLAIMS[question].rivals
-    for lane in lanes if praised else ():
+    than = CLAIMS[question].rivals
+    if than is None:
+        return ""
+    for lane in lanes:
         tag = lane.releases[-1]
         timed = (one for one in lane.rivals[tag] if (one.question, one.metric) == (question, "time"))
-        of = [one for one in timed if one.parameters[0] == repr(praised) and part in one.parameters[1]]
+        of = [one for one in timed if one.parameters[0] == repr(than.praises) and than.size in one.parameters[1]]
         if any(lane.rivals[tag][one] for one in of):
-            return sentence(of, lane.rivals[tag], tag, labels()[question]["variants"][praised])
+            return sentence(of, lane.rivals[tag], tag, labels()[question]["variants"][than.praises])
     return ""
 
 

@@ -38,7 +38,8 @@ def rivals(found: History, tags: Sequence[str]) -> Mapping[str, Rivals]:
             alike[series.benchmark, series.parameters[1:]].append(series)
     known: dict[str, dict[Series, Rival | None]] = {tag: {} for tag in tags}
     for members in alike.values():
-        for variants in claims.INSTEAD.get(members[0].question, ()):
+        claim = claims.CLAIMS.get(members[0].question)
+        for variants in claim.instead if claim else ():
             group = [one for one in members if one.parameters[0].strip("'") in variants]
             for own in group:
                 for tag, best in _best(found, own, [one for one in group if one != own], tags):

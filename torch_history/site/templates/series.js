@@ -196,15 +196,14 @@
         }));
     };
 
-    /* The last sentence of a step is that of its whole series, which is told beside the newest one alone. */
+    /* What is said of a whole series is told beside the newest of its steps alone. */
     const toldOnce = (steps) => {
         const told = new Set();
-        return steps.map(({series, sentence}) => {
-            const at = sentence.lastIndexOf(". ") + 1;
-            const whole = at > 0 && `${series} ${sentence.slice(at)}`;
-            const isTold = whole && told.has(whole);
+        return steps.map(({series, where, own, net, sentence}) => {
+            const whole = `${series} ${net}`;
+            const isTold = told.has(whole);
             told.add(whole);
-            return isTold ? sentence.slice(0, at) : sentence;
+            return isTold ? `${where}: ${own}` : sentence;
         });
     };
     /* The largest of what happened, in the order of time. */
