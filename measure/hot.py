@@ -15,6 +15,8 @@ import subprocess
 from bisect import bisect_right
 from collections.abc import Callable
 
+from contract.bare import bare
+
 from . import explain
 
 KERNEL, UNNAMED = "[kernel]", "[code made at run time]"
@@ -119,18 +121,7 @@ def _walk(node: ast.AST, prefix: str, found: dict) -> None:
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
             _walk(child, f"{prefix}{child.name}.", found)
-            found[first] = f"{prefix}{child.name}", _digest(child)
+            code = ast.dump(bare(child)).encode()
+            found[first] = f"{prefix}{child.name}", hashlib.blake2b(code, digest_size=8).hexdigest()
         else:
             _walk(child, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix, found)
-
-
-def _digest(function: ast.AST) -> str:
-    for node in ast.walk(function):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.returns = None
-            for argument in ast.walk(node.args):
-                if isinstance(argument, ast.arg):
-                    argument.annotation = None
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.blake2b(ast.dump(function).encode(), digest_size=8).hexdigest()

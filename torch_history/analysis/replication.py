@@ -20,18 +20,12 @@ from typing import Any, NamedTuple
 from ..store.launches import files_of, machines_in, of_file, read_launches
 from ..store.machines import processor_of, record_of
 from ..system.files import WRONG_DATA, warn
-from .code import same_code
+from .code import RELEASE, TIMES, same_code
 from .series import History, Series, Verdict, history
 from .verdicts import Change, compare_history, times
 
-TOLD = (Verdict.SLOWER, Verdict.FASTER)
-"""Verdicts on a time that has changed."""
-
-DECIDED = (*TOLD, Verdict.SAME)
+DECIDED = (*TIMES, Verdict.SAME)
 """Verdicts on a time that was decided."""
-
-LANES = "release-py"
-"""How the environments begin that hold a build of their own for each Python."""
 
 
 class Standing(enum.Enum):
@@ -144,7 +138,7 @@ class OtherPlaces:
                 change, [(place.name, place.changes(old, new).get(_anywhere(change.series))) for place in able]
             )
 
-        told = (change for change in changes if change.verdict in TOLD)
+        told = (change for change in changes if change.verdict in TIMES)
         return {
             change.series: Elsewhere(
                 said(change, self.lanes), said(change, self.machines), said(change, self.lanes, repeats=True)
@@ -192,8 +186,8 @@ def held_against(machine: Mapping[str, Any], environment: str, measured: Iterabl
         if other.machine["machine"] == machine["machine"]:
             if (
                 other.environment != environment
-                and other.environment.startswith(LANES)
-                and environment.startswith(LANES)
+                and other.environment.startswith(RELEASE)
+                and environment.startswith(RELEASE)
             ):
                 lanes.append(Place.of(other, other.environment))
         elif other.environment == environment and alike(machine, other.machine):
@@ -208,7 +202,7 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
         series.benchmark: pairs[-1][0].version for series, of in found.items() for pairs in of.values() if pairs
     }
     questions = {benchmark.partition(".")[0] for benchmark in versions}
-    here = _sessions(found)
+    here = sessions_of(found)
 
     @functools.cache
     def read(name: str, lane: str) -> History:
@@ -219,7 +213,7 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
         try:
             theirs = read(name, lane)
             copied = name != machine and any(
-                _sessions(theirs).get(tag, set()) & here.get(tag, set()) for tag in (old, new)
+                sessions_of(theirs).get(tag, set()) & here.get(tag, set()) for tag in (old, new)
             )
             return [] if copied else compare_history(theirs, old, new)
         except WRONG_DATA as error:
@@ -240,7 +234,7 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     )
 
 
-def _sessions(found: History) -> dict[str, set[str]]:
+def sessions_of(found: History) -> dict[str, set[str]]:
     """Release -> the sessions that measured it. A session is of one machine: another that has it holds a copy, which
     confirms nothing."""
     sessions: dict[str, set[str]] = defaultdict(set)

@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
+from contract.bare import bare
+
 MOST_LINES = 20
 """Of a difference, those that are shown."""
 
@@ -36,7 +38,7 @@ def _source(folder: Path, path: str, qualified: str) -> str | None:
         except (OSError, SyntaxError, ValueError):
             return None
         node = _named(tree, qualified.split("."))
-        return ast.unparse(ast.fix_missing_locations(_bare(node))) if node else None
+        return ast.unparse(ast.fix_missing_locations(bare(node))) if node else None
     return None
 
 
@@ -55,15 +57,3 @@ def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
             yield child
         else:
             yield from _definitions(child)
-
-
-def _bare(function: ast.AST) -> ast.AST:
-    """The function without docstrings and annotations."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.arg):
-            node.annotation = None
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.returns = None
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
-    return function

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ..analysis.code import TIMES as TOLD
 from ..analysis.levels import REPEATED, USUAL, weight
-from ..analysis.replication import TOLD
 from ..analysis.series import History, Observation, Series, Verdict, history, observations
 from ..analysis.verdicts import Change, compare_history, verdicts_of
 from ..store.launches import Launch

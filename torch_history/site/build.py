@@ -21,7 +21,6 @@ import uuid
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -337,29 +336,19 @@ def _write_script(folder: Path, name: str, data: Any) -> None:
 # --- feeds and badges
 
 
-@dataclass(frozen=True)
-class Feed:
-    """The regressions of one machine as an Atom feed, its path within the site."""
-
-    machine: str
-    path: str
-
-
-def _write_feeds(folder: Path, told: Sequence[Published], axis: Axis, url: str) -> list[Feed]:
-    """feeds/: of each machine the regressions in its lanes, the newest first."""
+def _write_feeds(folder: Path, told: Sequence[Published], axis: Axis, url: str) -> dict[str, str]:
+    """feeds/: of each machine the regressions in its lanes, the newest first. Gives the path of each within the site."""
     folder.mkdir()
     base = f"{url.rstrip('/')}/" if url else "../"
-    feeds = []
-    for machine in dict.fromkeys(each.lane.name for each in told):
-        feed = Feed(machine, f"feeds/{file_name(machine)}.xml")
+    feeds = {each.lane.name: f"feeds/{file_name(each.lane.name)}.xml" for each in told}
+    for machine, path in feeds.items():
         of_machine = [each for each in told if each.lane.name == machine]
-        (folder.parent / feed.path).write_bytes(_atom(feed, of_machine, axis, base))
-        feeds.append(feed)
+        (folder.parent / path).write_bytes(_atom(machine, path, of_machine, axis, base))
     return feeds
 
 
-def _atom(feed: Feed, of_machine: Sequence[Published], axis: Axis, base: str) -> bytes:
-    """RFC 4287."""
+def _atom(machine: str, path: str, of_machine: Sequence[Published], axis: Axis, base: str) -> bytes:
+    """The regressions of a machine as RFC 4287 has them, for a `path` within the site."""
     entries = []
     for lane, data, *_ in of_machine:
         for regression in data["regressions"]:
@@ -369,12 +358,12 @@ def _atom(feed: Feed, of_machine: Sequence[Published], axis: Axis, base: str) ->
     entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
     root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
     updated = entries[0][0] if entries else datetime.date.min.replace(year=2016).isoformat()
-    _add(root, "title", f"torch-history: regressions on {feed.machine}")
-    _add(root, "id", _urn(feed.machine))
+    _add(root, "title", f"torch-history: regressions on {machine}")
+    _add(root, "id", _urn(machine))
     _add(root, "updated", f"{updated}T00:00:00Z")
     _add(_add(root, "author"), "name", "torch-history")
     _add(root, "link", rel="alternate", href=f"{base}index.html")
-    _add(root, "link", rel="self", href=f"{base}{feed.path}")
+    _add(root, "link", rel="self", href=f"{base}{path}")
     for date, lane, regression, (surest, *_), of_series in entries:
         entry = _add(root, "entry")
         address = urlencode({"lane": lane.id, **_keys(of_series[0]), "release": surest["new"]})
@@ -430,7 +419,7 @@ def _width(text: str) -> int:
 
 
 def _write_pages(
-    folder: Path, axis: Axis, feeds: Sequence[Feed], made: Mapping[str, str], on_a_gpu: str, url: str
+    folder: Path, axis: Axis, feeds: Mapping[str, str], made: Mapping[str, str], on_a_gpu: str, url: str
 ) -> None:
     """`made` are the documents that are made from what was published, by name."""
     templates = _templates()

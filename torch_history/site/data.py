@@ -9,7 +9,6 @@ import functools
 import hashlib
 import itertools
 import json
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis import bases, claims, compare, steps
-from ..analysis.causes import SHARE, Known, evidence, unconfirmed
-from ..analysis.replication import NO_PLACES, Measured, OtherPlaces, held_against
+from ..analysis.causes import Known, evidence, unconfirmed
+from ..analysis.replication import NO_PLACES, Measured, OtherPlaces, held_against, sessions_of
 from ..analysis.series import History, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
+from ..store.causes import moved_alike
 from ..store.launches import Case, Launch, machines_in, node_of, read_environment, read_on_axis
 from ..store.machines import record_of
 from ..system.files import LONGEST_NAME, WRONG_DATA, warn
@@ -128,11 +128,7 @@ class Lane:
     @functools.cached_property
     def sessions(self) -> Mapping[str, set[str]]:
         """Release -> those that measured it."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for of in self.found.values():
-            for tag, seen in of.items():
-                found[tag].update(launch.session for launch, _ in seen)
-        return found
+        return sessions_of(self.found)
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -374,11 +370,5 @@ def _evidence(one: Known) -> dict[str, Any]:
         **one._asdict(),
         "ratio": typical.rounded(one.ratio),
         "reproduced": one.reproduced and [*map(typical.rounded, one.reproduced)],
-        "confirmed": _is_confirmed(one),
+        "confirmed": moved_alike(one.reproduced, one.ratio),
     }
-
-
-def _is_confirmed(one: Known) -> bool:
-    """Whether a script apart from the suite moved as the suite's number did."""
-    old, new = one.reproduced or (0.0, 0.0)
-    return min(old, new) > 0 and abs(math.log(new / old / one.ratio)) <= SHARE * abs(math.log(one.ratio))

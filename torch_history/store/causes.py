@@ -143,11 +143,7 @@ class Evidence(Struct, frozen=True):
 
     @property
     def is_reproduced(self) -> bool:
-        """Whether the script's two numbers have the ratio, up to half of it on a logarithmic scale, as on the site."""
-        old, new = self.reproduced or (0.0, 0.0)
-        if old <= 0 or new <= 0:
-            return False
-        return abs(math.log(new / old / self.ratio)) <= REPRODUCED * abs(math.log(self.ratio))
+        return moved_alike(self.reproduced, self.ratio)
 
     @property
     def file(self) -> str:
@@ -155,6 +151,12 @@ class Evidence(Struct, frozen=True):
         words = "-".join([self.benchmark, *self.parameters, self.environment])
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", words.replace("%", "percent")).strip("-")
         return f"{self.old}-{self.new}-{slug}.json"
+
+
+def moved_alike(reproduced: tuple[float, float] | None, ratio: float) -> bool:
+    """Whether a script's two numbers have the ratio of the suite's, up to half of it on a logarithmic scale."""
+    old, new = reproduced or (0.0, 0.0)
+    return min(old, new) > 0 and abs(math.log(new / old / ratio)) <= REPRODUCED * abs(math.log(ratio))
 
 
 def parse(path: Path) -> Evidence:
