@@ -114,10 +114,10 @@ def axis(tmp_path) -> Path:
 
 def synced(axis: Path, index: Index) -> tuple[Axis, list[str], str]:
     """The axis after `sync --write`, what was said besides, and the file's text."""
-    found = sync.find(Axis.load(axis), index.address)
-    text = sync.with_releases(axis.read_text(encoding="utf-8"), found.new)
+    new, sentences = sync.find(Axis.load(axis), index.address)
+    text = sync.with_releases(axis.read_text(encoding="utf-8"), new)
     sync.write(axis, text)
-    return Axis.load(axis), found.sentences, text
+    return Axis.load(axis), sentences, text
 
 
 def test_a_new_release_is_described_and_put_last(axis, index):

@@ -35,7 +35,6 @@ from torch_history.measuring.machine import cpu
 from torch_history.releases import environments
 from torch_history.releases.pins import LOCK_FILE, Lock
 from torch_history.store import code
-from torch_history.store.code import Code
 from torch_history.system.scratch import scratch, temporary_files
 
 SECONDS = 0.3
@@ -110,11 +109,6 @@ def is_another_lanes(of: tuple[str, str], every: Collection[tuple[str, str]]) ->
     return python != PYTHONS[0] and (tag, PYTHONS[0]) in every and same_code(lanes, tag)
 
 
-def is_weak(known: Code) -> bool:
-    """Whether some series has too few samples to say what runs in it."""
-    return any(series.samples < LEAST_SAMPLES for series in known.series.values())
-
-
 def main() -> None:
     named = sys.argv[1:]
     suite = suites.load()
@@ -127,7 +121,9 @@ def main() -> None:
         looked = [of for of in every if (of[0] in first or not named) and not is_another_lanes(of, every)]
         for number, (tag, python) in enumerate(looked, 1):
             known = code.read(tag, python)
-            if not (known and known.series) or (named and is_weak(known)):
+            if not (known and known.series) or (
+                named and min(of.samples for of in known.series.values()) < LEAST_SAMPLES
+            ):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(looked)}", folder, look=True)
         for number, (tag, python) in enumerate(every, 1):
             known = code.read(tag, python)

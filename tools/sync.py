@@ -15,7 +15,6 @@ import sys
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import requests
@@ -49,16 +48,9 @@ class CannotSync(UserError):
     """The index cannot be asked, or does not answer sensibly; the text says which and what to do."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """What the index has: `new` are entries for the axis, `sentences` what a person should know besides."""
-
-    new: list[Release]
-    sentences: list[str]
-
-
-def find(axis: Axis, address: str) -> Found:
-    """The releases at `address` that the axis lacks, oldest first. Raises CannotSync."""
+def find(axis: Axis, address: str) -> tuple[list[Release], list[str]]:
+    """The releases at `address` that the axis lacks, oldest first, and what a person should know besides, in sentences.
+    Raises CannotSync."""
     shown = without_secrets(address)
     new, sentences = [], []
     with PyPISimple(address) as index:
@@ -83,7 +75,7 @@ def find(axis: Axis, address: str) -> Found:
                 new.append(_described(index, version, of_version))
             except (requests.RequestException, zipfile.BadZipFile, KeyError, ValueError) as error:
                 sentences.append(f"v{version} is skipped: {_reason(error)}. Its entry can be written by hand.")
-    return Found(new, sentences)
+    return new, sentences
 
 
 def _reason(error: BaseException) -> str:
@@ -225,9 +217,9 @@ def main() -> None:
     """Ends with a sentence and exit code 1 where the index cannot be asked, or something cannot be pinned."""
     suite = suites.load()
     try:
-        found = find(suite.axis, configured_index())
-        text = with_releases(suite.list.read_text(encoding="utf-8"), found.new)
-        print(difference(suite.list, text), *found.sentences, sep="\n")
+        new, sentences = find(suite.axis, configured_index())
+        text = with_releases(suite.list.read_text(encoding="utf-8"), new)
+        print(difference(suite.list, text), *sentences, sep="\n")
         write(suite.list, text)
         for release in Axis.load(suite.list).releases:
             for lane in LANES:
@@ -235,7 +227,7 @@ def main() -> None:
                     print(f"Pinned the packages of {release.tag} on Python {lane}.")
     except UserError as error:
         sys.exit(str(error))
-    names = ", ".join(release.tag for release in found.new)
+    names = ", ".join(release.tag for release in new)
     print(f"Added {names}. Measure them with `torch-history run NEW`." if names else "The axis has every release.")
 
 

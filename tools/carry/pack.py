@@ -61,7 +61,8 @@ def pack(folder: Path, target: Path, limit: int, cores: int, tell: Callable[[int
     given the bytes that are done, and all."""
     target.mkdir(parents=True, exist_ok=True)
     (target / LIST).unlink(missing_ok=True)
-    paths = sorted((path for path in folder.rglob("*") if _is_plain(path)), key=lambda path: (path.suffix, path))
+    plain = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    paths = sorted((path for path in plain if "__pycache__" not in path.parts), key=lambda path: (path.suffix, path))
     total = sum(path.stat().st_size for path in paths)
     made = _Parts(target, limit, cores, lambda done: tell(min(done, total), total))
     try:
@@ -76,7 +77,3 @@ def pack(folder: Path, target: Path, limit: int, cores: int, tell: Callable[[int
         made.pool.shutdown(cancel_futures=True)
     write_atomically(target / LIST, "".join(f"{digest(path)}  {path.name}\n" for path in made.paths))
     return made.paths
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts

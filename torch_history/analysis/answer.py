@@ -99,14 +99,12 @@ def cards(comparison: Comparison) -> list[Card]:
         theirs = [change for change in changes if belongs(change.series) and change.verdict in _SAID]
         if theirs:
             of_card = [finding for finding in findings if belongs(finding.best.series) and finding.verdict in _SAID]
-            worst, best = (_first(of_card, kind) for kind in ("worse", "better"))
+            worst, best = (
+                next((each for each in of_card if each.verdict.kind == kind), None) for kind in ("worse", "better")
+            )
             found.append(Card(name, _by_metric(theirs) if by_metric else _verdict(theirs), worst, best))
     results = [Card("Results", summary(comparison.results), None, None)] if comparison.results else []
     return [*found, _running(changes, findings), *results]
-
-
-def _first(findings: Iterable[Finding], kind: str) -> Finding | None:
-    return next((finding for finding in findings if finding.verdict.kind == kind), None)
 
 
 def _verdict(changes: Sequence[Change]) -> str:

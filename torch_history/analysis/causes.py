@@ -196,18 +196,10 @@ def unconfirmed(results: Path, machine: str, found: History) -> list[tuple[Serie
 
 
 def _known(results: Path, machine: str, verdicts: Collection[str], version: str = "") -> list[Known]:
-    here = sources.here()
+    here, same = sources.here(), set(Known._fields) - {"seen_on", "by_lever"}
     return [
         Known(
-            one.environment,
-            one.benchmark,
-            one.parameters,
-            one.old,
-            one.new,
-            one.ratio,
-            one.verdict,
-            one.words,
-            reproduced=one.reproduced,
+            **{name: getattr(one, name) for name in same},
             by_lever=any(lever.verdict in FOUND_ON for lever in one.levers),
         )
         for one in stored.read(results, machine)

@@ -176,17 +176,8 @@ class CodePair:
             samples = self.old.series[case].samples, self.new.series[case].samples
             grew = _may_have_grown((_changed(ends[0][0]), _changed(ends[1][0])), samples, ratio)
             is_cause = is_cause and grew and sum(one.share for one in named) >= needed
-        return WhatChanged(
-            kind,
-            case,
-            self.new.profiled_on,
-            is_cause,
-            shares,
-            outside,
-            tuple(named),
-            tuple(more[:MOST_NAMED]),
-            tuple(python[:MOST_NAMED]),
-        )
+        shown = tuple(named), tuple(more[:MOST_NAMED]), tuple(python[:MOST_NAMED])
+        return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
 
     def _within_kernel(self, one: Function, case: str) -> Function:
         """A function that only one end has is a kernel that changed, where other functions of the kernel run at both."""

@@ -171,7 +171,7 @@ def choose_machine(
     releases = {name: releases_of(results_dir, name) for name in having}
     ran = [name for name in that_ran(results_dir) if name in having] or having
     longest = [name for name in ran if len(releases[name]) == max(len(releases[name]) for name in ran)]
-    sizes = {name: _bytes_of(results_dir, name) for name in longest}
+    sizes = {name: sum(path.lstat().st_size for path in files_of(results_dir / name)) for name in longest}
     largest = [name for name in longest if sizes[name] == max(sizes.values())]
     if len(largest) == 1:
         return largest[0]
@@ -219,11 +219,6 @@ def _holds(path: Path, question: str) -> bool:
 def that_ran(results_dir: Path) -> list[str]:
     """The machines on which something ran: all but what the recorder counted."""
     return [name for name in machines_in(results_dir) if _device(results_dir, name) != "recorder"]
-
-
-def _bytes_of(results_dir: Path, machine: str) -> int:
-    """Of all launches of a machine: who measured more has more."""
-    return sum(path.lstat().st_size for path in files_of(results_dir / machine))
 
 
 def releases_of(results_dir: Path, machine: str) -> set[str]:
@@ -403,7 +398,8 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
     elif series.varies:
         said += f" {by(change.ratio)} ({_interval(change)})"
         if elsewhere or (change.within_builds and not by_code):
-            said += f", {elsewhere or _of_builds(change)}"
+            of_builds = f"within the {times(series.build or 1)} times that rebuilding the same source can cause"
+            said += f", {elsewhere or of_builds}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
         said += f" {_by_bytes(change)}, {numbers}"
     else:
@@ -412,10 +408,6 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
         said += "; no node measured both"
     said = " ".join(said.split()).rstrip(".")
     return f"{said}, {because}" if because else said
-
-
-def _of_builds(change: Change) -> str:
-    return f"within the {times(change.series.build or 1)} times that rebuilding the same source can cause"
 
 
 def by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -901,7 +893,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
     changes = [
         {
             "question": change.series.question,
-            "metric": change.series.benchmark.rpartition(".")[2].removeprefix("track_"),
+            "metric": change.series.metric,
             "parameters": [parameter.strip("'") for parameter in change.series.parameters],
             "benchmark": change.series.benchmark,
             "unit": change.series.unit or "count",

@@ -288,7 +288,7 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
     series, measured = list(seen), [_launches(of, *places) for of in seen.values()]
     cells = [cells_of(one) for one in measured]
     noise = noises(series, [within_sessions(*both, len(sessions)) for both in zip(measured, cells, strict=True)])
-    random = {one.metric: Random(WIDE, WIDE, _repeated(one)) for one in series}
+    random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if _is_steady(one) else 0.0) for one in series}
     shifts = np.zeros(len(sessions))
 
     def every() -> list[Levels]:
@@ -361,10 +361,6 @@ def _of(series: Sequence[Series], metric: str) -> list[int]:
 
 def _is_steady(series: Series) -> bool:
     return series.measure.measured == STEADY
-
-
-def _repeated(series: Series) -> float:
-    return REPEATED**2 if _is_steady(series) else 0.0
 
 
 def cells_of(launches: Launches) -> Cells:

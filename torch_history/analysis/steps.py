@@ -180,22 +180,11 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     )
     (first, before), (last, after) = known[0], known[-1]
     net = Net(first, last, before, after, after / before if before else None, parts)
-    return [
-        Step(
-            series,
-            kind,
-            known[i - 1][0],
-            known[i][0],
-            known[until][0],
-            known[i - 1][1],
-            known[i][1],
-            factor,
-            factor,
-            factor,
-            net,
-        )
-        for (kind, i, until), factor in zip(shapes, ratio, strict=True)
-    ]
+    found = []
+    for (kind, i, until), factor in zip(shapes, ratio, strict=True):
+        (old, before), (new, after), (end, _) = known[i - 1], known[i], known[until]
+        found.append(Step(series, kind, old, new, end, before, after, factor, factor, factor, net))
+    return found
 
 
 def _equal(numbers: Numbers, least: int) -> list[tuple[str, float]]:
@@ -454,22 +443,12 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
     shown = [fit.shown(chain.series, tag) for tag in chain.tags]
     total, error = chain.contrast(chain.between(0, n - 1))
     net = _net(chain.tags, shown, total, _half(chain, error, 0, n - 1), found)
-    return [
-        Step(
-            chain.series,
-            kind,
-            chain.tags[old],
-            chain.tags[new],
-            chain.tags[until],
-            shown[old],
-            shown[new],
-            math.exp(moved),
-            math.exp(moved - half),
-            math.exp(moved + half),
-            net,
-        )
-        for kind, (old, new, until), moved, half in found
-    ]
+    made = []
+    for kind, (old, new, until), moved, half in found:
+        tags = chain.tags[old], chain.tags[new], chain.tags[until]
+        ratio = math.exp(moved), math.exp(moved - half), math.exp(moved + half)
+        made.append(Step(chain.series, kind, *tags, shown[old], shown[new], *ratio, net))
+    return made
 
 
 def _half(chain: Chain, error: float, old: int, new: int) -> float:

@@ -309,17 +309,13 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
             continue
         seen = [observations(found[series], tag) for tag in (old, new)]
         shift, half = evidence.shift[i], of_steps(said.half[i])
+        levels, counts = (fit.shown(series, old), fit.shown(series, new)), (len(seen[0]), len(seen[1]))
+        ratio = float(bounded(shift)[0]), float(bounded(shift - half)[0]), float(bounded(shift + half)[0])
+        change = Change(series, verdict, *levels, *ratio, counts)
         yield (
             series,
-            Change(
-                series,
-                verdict,
-                old=fit.shown(series, old),
-                new=fit.shown(series, new),
-                ratio=float(bounded(shift)[0]),
-                low=float(bounded(shift - half)[0]),
-                high=float(bounded(shift + half)[0]),
-                launches=(len(seen[0]), len(seen[1])),
+            replace(
+                change,
                 confidence=float(said.confidence[i, 0]),
                 detectable=float(said.detectable[i, 0]),
                 disturbed=sum(one.disturbed for side in seen for one in side),

@@ -82,11 +82,7 @@ def main() -> None:
         refuse(f"A command needs up to {LEAST_MEMORY // 2**20} MiB, and may use {allowed // 2**20} MiB. {MORE_MEMORY}")
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
     stop_on_signals()
-    look_for_garbage_seldom()
-
-
-def look_for_garbage_seldom() -> None:
-    """What is read from results lives to the end: looking for garbage among it is a fifth of a command's time."""
+    # What is read from results lives to the end: looking for garbage among it is a fifth of a command's time.
     gc.set_threshold(100_000, 20, 100)
 
 

@@ -25,7 +25,7 @@ MINUTES = 4
 @click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")
 @click.option("--again", is_flag=True, help="Explain a series again that has been explained.")
 @click.option("--script", is_flag=True, help="Print the script of plain PyTorch that shows the difference, too.")
-def explain(script: bool, **options: Any) -> None:
+def explain(workload: Path | None, script: bool, **options: Any) -> None:
     """Find out why SERIES are slower or faster on NEW than on OLD.
 
     The difference is measured again and located in the code. Then parts of PyTorch and of the system are switched off in
@@ -40,10 +40,9 @@ def explain(script: bool, **options: Any) -> None:
     def show(found: Evidence) -> None:
         click.echo(explaining.report(found) + (f"\n\n{found.script}" if script else ""))
 
-    workload = options.pop("workload")
     # By its whole path: the folder is the suite's from load() on.
-    asked = explaining.Asked(workload=workload and workload.resolve(), **options)
-    explaining.explain_asked(asked, load(), show)
+    workload = workload and workload.resolve()
+    explaining.explain_asked(load(), show, workload, **options)
 
 
 COMMANDS = (explain,)

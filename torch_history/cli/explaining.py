@@ -50,19 +50,6 @@ Told = tuple[str, str, Series]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The options of `explain`."""
-
-    old: str
-    new: str
-    series: tuple[str, ...]
-    lane: str
-    workload: Path | None
-    most: int
-    again: bool
-
-
-@dataclass(frozen=True)
 class Context:
     """Of what series are explained and where the evidence goes; `own` is the file that they are functions of."""
 
@@ -122,15 +109,18 @@ class Context:
         return found[0], found[1]
 
 
-def explain_asked(asked: Asked, suite: Suite, show: Callable[[Evidence], None]) -> None:
+def explain_asked(
+    suite: Suite, show: Callable[[Evidence], None], workload: Path | None,
+    old: str, new: str, series: Sequence[str], lane: str, most: int, again: bool,
+) -> None:  # fmt: skip
     """Explains each series that is asked for. Raises UserError, also where one cannot be explained."""
-    old, new = (suite.axis.find(name).tag for name in (asked.old, asked.new))
+    old, new = (suite.axis.find(name).tag for name in (old, new))
     if old == new:
         raise UserError(f"{old} was named twice: name two releases.")
-    context, conf = Context.of(suite, asked.lane, asked.workload), suite.config()
+    context, conf = Context.of(suite, lane, workload), suite.config()
     with temporary_files(), alone(Path(conf.env_dir)):
-        told = [(old, new, series) for series in _chosen(asked, context, context.sides(conf, old, new))]
-        _, failed = _explain(told, context, conf, console(), show, again=asked.again)
+        told = [(old, new, one) for one in _chosen(series, most, context, context.sides(conf, old, new))]
+        _, failed = _explain(told, context, conf, console(), show, again=again)
     if failed:
         raise UserError(f"{failed} of {len(told)} could not be explained.")
 
@@ -204,13 +194,13 @@ def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Consol
     return evidence
 
 
-def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Series]:
+def _chosen(asked: Sequence[str], most: int, context: Context, sides: tuple[Side, Side]) -> list[Series]:
     """The series that are explained: those named, else those that changed most."""
     suite, own, environment = context.suite, context.own, context.environment
     old, new = (side.tag for side in sides)
-    if not asked.series and not (own and not {old, new} <= releases_of(context.results, context.machine["machine"])):
+    if not asked and not (own and not {old, new} <= releases_of(context.results, context.machine["machine"])):
         machine = choose_machine(context.results, None, context.machine["machine"], [old, new], environment)
-        found = finding.changed(context.results, machine, environment, old, new, asked.most)
+        found = finding.changed(context.results, machine, environment, old, new, most)
         if not found:
             raise UserError(f"Nothing that can be explained changed from {old} to {new} on {machine}.")
         return found
@@ -218,8 +208,8 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         every = finding.own_series(own.question, finding.cases(sides[1], suite.root, context.workload), environment)
     else:
         every = finding.suites_series(sides[1], suite.root, environment)
-    named = [one for words in asked.series for one in finding.matching(words, every)]
-    return list(dict.fromkeys(named)) or [one for one in every if one.metric not in finding.COUNTED][: asked.most]
+    named = [one for words in asked for one in finding.matching(words, every)]
+    return list(dict.fromkeys(named)) or [one for one in every if one.metric not in finding.COUNTED][:most]
 
 
 def report(evidence: Evidence) -> str:

@@ -117,17 +117,12 @@ def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
     return Order(
         root=str(found.root.resolve()),
         env=str(found.env.resolve()),
-        lane=asked.lane,
         jobs=tuple(jobs),
         anchor=anchor,
-        questions=asked.questions,
-        sizes=asked.sizes,
         launches=1 if counts else asked.rounds,
-        only=asked.only,
         budget=asked.budget or 0.0,
-        device=asked.device,
-        scratch=cluster.scratch,
-        offline=cluster.offline,
+        **{name: getattr(asked, name) for name in ("lane", "questions", "sizes", "only", "device")},
+        **{name: getattr(cluster, name) for name in ("scratch", "offline")},
     )
 
 

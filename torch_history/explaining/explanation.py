@@ -298,15 +298,15 @@ class Explanation:
             for lever in tried:
                 if time.monotonic() < self._ends or (self._subject.is_once and not turn):
                     self._pull_one(lever)
-            tried = [lever for lever in tried if self._is_open(lever, found)]
+            tried = [  # those of which more turns may tell what they do
+                lever
+                for lever in tried
+                if lever.name not in self._failed and self._judged(lever, found).verdict != "CLEARED"
+            ]
         if untried := [lever.words for lever in tried if not self._times[lever.name][0]]:
             found.notes.append(f"no time to try {', '.join(untried)}")
         self._pull_again([lever for lever in tried if self._times[lever.name][0]])
         found.levers = [self._judged(lever, found, refused[lever.name]) for lever in self._levers]
-
-    def _is_open(self, lever: Lever, found: Found) -> bool:
-        """Whether more turns may tell what a lever does."""
-        return lever.name not in self._failed and self._judged(lever, found).verdict != "CLEARED"
 
     def _pull_again(self, levers: Sequence[Lever]) -> None:
         """Tries levers in fresh launches, which alone count from then on; the earlier ones still tell of noise."""
@@ -334,17 +334,9 @@ class Explanation:
             return Pulled(lever.name, lever.words, lever.proves, refused=refused[:500])
         every = [self._group(name, found.clock) for name in self._times if name not in self._failed]
         share = removed(found.base, group, Noise.of(every))
-        return Pulled(
-            lever.name,
-            lever.words,
-            lever.proves,
-            verdict=verdict.of_lever(share),
-            old=tuple(group.old),
-            new=tuple(group.new),
-            removed=_bounded(share.share),
-            low=_bounded(share.low),
-            high=_bounded(share.high),
-        )
+        numbers = tuple(group.old), tuple(group.new)
+        shares = _bounded(share.share), _bounded(share.low), _bounded(share.high)
+        return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(share), *numbers, *shares)
 
     # --- launches
 

@@ -124,16 +124,9 @@ class Describe:
     def symbol(self, library: str, number: int) -> Symbol:
         """A function as it is stored."""
         of, code = self.libraries[library], self.code(library, number)
-        return Symbol(
-            places.symbol_name(of.plain_names[number]),
-            library,
-            of.source(number)[:200],
-            of.size(number),
-            code.address % machine_code.LINE,
-            code.digest,
-            code.instructions,
-            tuple(Loop(*loop) for loop in code.loops),
-        )
+        name, place = places.symbol_name(of.plain_names[number]), code.address % machine_code.LINE
+        about = of.source(number)[:200], of.size(number), place, code.digest, code.instructions
+        return Symbol(name, library, *about, tuple(Loop(*loop) for loop in code.loops))
 
     def symbols(self, keys: Collection[str]) -> dict[str, Symbol]:
         """Those of `keys` that the libraries have."""

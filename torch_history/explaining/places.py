@@ -217,15 +217,8 @@ def _row(kind: Any, name: str, old: Sequence[Profile], new: Sequence[Profile], l
     half = _half(sides)
     calls = [statistics.median(profile.get(name, (0.0, 0.0))[1] for profile in profiles) for profiles in (old, new)]
     shift = means[1] - means[0]
-    return Place(
-        kind=kind,
-        name=name,
-        old=means[0],
-        new=means[1],
-        low=shift - half,
-        high=shift + half,
-        calls=(calls[0], calls[1]) if any(calls) else None,
-    )
+    counted = (calls[0], calls[1]) if any(calls) else None
+    return Place(kind, name, means[0], means[1], shift - half, shift + half, calls=counted)
 
 
 def _half(sides: Sequence[Sequence[float]]) -> float:

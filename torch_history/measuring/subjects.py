@@ -76,7 +76,11 @@ class OwnWorkload:
         """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python, a
         name in it is misspelled, or a file that it needs is not there."""
         path = path.resolve()
-        _refuse_name(path)
+        if question_of(path) in TAKEN:
+            raise SessionError(
+                f"The workload {path} cannot be measured: `import {path.stem}` would then mean this file, also in PyTorch. "
+                f"Give it another name, such as my_{path.name}."
+            )
         try:
             text = read_bytes(path)
             if len(text) > LARGEST:
@@ -122,15 +126,6 @@ def _taken(tree: ast.Module, name: str) -> str:
         f"{name} names no `functions`, so it is run as a script: the time and memory of the whole process are measured."
     )
     return script if form == SCRIPT else ""
-
-
-def _refuse_name(path: Path) -> None:
-    """Raises SessionError where the file, as a module, would take the place of one that what measures it imports."""
-    if question_of(path) in TAKEN:
-        raise SessionError(
-            f"The workload {path} cannot be measured: `import {path.stem}` would then mean this file, also in PyTorch. "
-            f"Give it another name, such as my_{path.name}."
-        )
 
 
 def question_of(path: Path) -> str:

@@ -198,7 +198,8 @@ class Turns:
         """The next number that a process answers; None once `end` was called for it. What is no number is left out."""
         for line in self._lines:
             if line == _ENDED:
-                self._forget()
+                with contextlib.suppress(BlockingIOError):  # it may not have heard all that it was told
+                    os.read(self._told, 4096)
                 return None
             with contextlib.suppress(ValueError):
                 return float(line)
@@ -207,11 +208,6 @@ class Turns:
     def end(self) -> None:
         """Says that the process which was asked has ended."""
         os.write(self._answered, f"{_ENDED}\n".encode())
-
-    def _forget(self) -> None:
-        """Takes back what a process was told that has ended."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._told, 4096)
 
     def close(self) -> None:
         for pipe in (self._told, self._tells, self._answers, self._answered):

@@ -90,7 +90,9 @@ class Axis:
         for entry in entries:
             try:
                 releases.append(convert(entry, Release))
-                _require_canonical(releases[-1].version)
+                version = releases[-1].version
+                if str(Version(version)) != version:
+                    raise InvalidVersion(f"'{version}' is no version as the package index writes it, such as 2.5.1")
             except (ValidationError, InvalidVersion) as error:
                 named = entry.get("version", "without a version")
                 raise AxisError(
@@ -158,12 +160,6 @@ class Axis:
         near = difflib.get_close_matches(f"v{name.removeprefix('v')}", self._position, n=3, cutoff=0.5)
         offer = f"The nearest are {', '.join(near)}." if near else f"The newest is {self.newest.tag}."
         return f"'{name}' is no PyTorch release on the axis. {offer} A new release is added to releases.toml."
-
-
-def _require_canonical(version: str) -> None:
-    """Raises InvalidVersion where the package index would write a version otherwise."""
-    if str(Version(version)) != version:
-        raise InvalidVersion(f"'{version}' is no version as the package index writes it, such as 2.5.1")
 
 
 def _refuse_confusable(tags: list[str], path: Path) -> None:

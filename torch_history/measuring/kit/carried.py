@@ -137,15 +137,13 @@ class Machine:
         """The name of the environments of releases that run on this machine's libraries."""
         return f"carried-cuda{self.cuda}-py{self.python}"
 
-    def version_of(self, package: str) -> str:
-        """The version of the package whose name begins so, empty where there is none."""
-        return next((each.partition("==")[2] for each in self.packages if each.startswith(package)), "")
-
     @property
     def libraries(self) -> str:
         """Its libraries of NVIDIA's in words."""
         named = {"cuBLAS": "nvidia-cublas", "cuDNN": "nvidia-cudnn", "NVRTC": "nvidia-cuda-nvrtc"}
-        each = [f"{name} {version}" for name, package in named.items() if (version := self.version_of(package))]
+        versions = [each.partition("==") for each in self.packages]
+        found = {name: [of for each, _, of in versions if each.startswith(of_it)] for name, of_it in named.items()}
+        each = [f"{name} {of[0]}" for name, of in found.items() if of]
         return f"CUDA {self.cuda} ({', '.join(each)})"
 
 

@@ -71,16 +71,16 @@ def find(gpu: str, memory: float | None = None) -> Wanted:
 
     known = next(filter(is_meant, cards().values()), None)
     if known is None:
-        offered = ", ".join(sorted(map(_offered, cards().values())))
+        offered = ", ".join(
+            sorted(
+                f"{(*each.called, each.key)[0]} ({each.sold_with} GB, {each.capability})" for each in cards().values()
+            )
+        )
         raise UserError(
             f"No card '{gpu}' is known. Name one of these: {offered}; for another card name one of the same capability and "
             "give its own --memory, or add it to recorder/devices.toml."
         )
     return Wanted(known, int(memory * GB) if memory else known.memory)
-
-
-def _offered(card: Card) -> str:
-    return f"{card.called[0] if card.called else card.key} ({card.sold_with} GB, {card.capability})"
 
 
 def _plain(name: str) -> str:
@@ -93,17 +93,13 @@ def _gigabytes(text: str) -> float:
     return float(match[1]) if match else 0
 
 
-def not_counted(cuda: tuple[int, int]) -> int:
-    """Bytes of the card that are not counted, at most, with a wheel that was built with that version of CUDA."""
-    return LAZY if cuda >= LAZY_FROM else EAGER
-
-
 class Process:
     """A release that answers questions about one workload on one card. Use it in a `with` block."""
 
     def __init__(self, built: Built, wanted: Wanted, workload: Path) -> None:
         self.version = built.wheel.version.partition("+")[0]
-        self.uncounted = not_counted(built.wheel.cuda)
+        self.uncounted = LAZY if built.wheel.cuda >= LAZY_FROM else EAGER
+        """Bytes of the card that are not counted, at most."""
         self._wanted = wanted
         environment = {
             **built.surroundings(wanted.card.key),

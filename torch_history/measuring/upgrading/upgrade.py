@@ -196,23 +196,14 @@ class Upgrade:
         sessions = list(dict.fromkeys((tags, cases) for _, tags, cases in self._told))
         every = history(launch for one in sessions for launch in self.laboratory.launches(*one))
         returned = results(every, self.tags[0], self.tags[-1])
+        left = [self.laboratory.effort(*one) for one in sessions]
+        reused = taken_words(launch for one in sessions for launch in self.laboratory.launches(*one))
         return Answer(
-            file,
-            lane,
-            self.laboratory.device,
-            self.tags,
-            tuple(self.tags[at] for at in sorted(measured)),
-            replace(self.ends, file=file, results=returned, axis=self.tags),
-            tuple(rows),
-            dict(self.left_out),
-            replace(self.search, most=None).best() is not None,
-            [self.laboratory.effort(*one) for one in sessions],
-            not self.is_complete,
-            self.is_spent,
-            taken_words(launch for one in sessions for launch in self.laboratory.launches(*one)),
-            packages,
-            {**looked, **self.laboratory.not_there()},
-        )
+            file, lane, self.laboratory.device, self.tags, tuple(self.tags[at] for at in sorted(measured)),
+            replace(self.ends, file=file, results=returned, axis=self.tags), tuple(rows), dict(self.left_out),
+            replace(self.search, most=None).best() is not None, left, not self.is_complete, self.is_spent, reused,
+            packages, {**looked, **self.laboratory.not_there()},
+        )  # fmt: skip
 
     def tell_again(self) -> None:
         """Compares all that was measured once more, with the evidence that has come since."""
