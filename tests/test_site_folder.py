@@ -20,9 +20,9 @@ from torch_history.releases.axis import Axis
 from torch_history.site import folder as folders
 from torch_history.site.asv_dashboard import POLICY
 from torch_history.site.build import publish_site
-from torch_history.site.folder import SCRATCH, require_replaceable, scratch_beside
+from torch_history.site.folder import SCRATCH, require_replaceable
 from torch_history.system.errors import UserError
-from torch_history.system.scratch import MARK, MARK_TEXT, mark
+from torch_history.system.scratch import MARK, MARK_TEXT, mark, scratch
 
 from .lab import write_lab
 from .synthetic import write_tree
@@ -203,20 +203,20 @@ def test_a_folder_is_no_sites_where_anything_in_it_is_somebodys(tmp_path: Path) 
 
 # --- leftovers
 
-KILLED = """
+KILLED = f"""
 import sys, time
 from pathlib import Path
-from torch_history.site.folder import scratch_beside
-with scratch_beside(Path(sys.argv[1])) as scratch:
-    (scratch / "half").write_text("half a site")
-    print(scratch, flush=True)
+from torch_history.system.scratch import scratch
+with scratch(Path(sys.argv[1]), {SCRATCH!r}) as made:
+    (made / "half").write_text("half a site")
+    print(made, flush=True)
     time.sleep(600)
 """
 
 
 def test_what_a_killed_publish_left_goes_at_the_next_start_and_nothing_else(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path / "html")], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout
     left = Path(process.stdout.readline().strip())
@@ -228,13 +228,13 @@ def test_what_a_killed_publish_left_goes_at_the_next_start_and_nothing_else(tmp_
     elsewhere.mkdir()
     mark(elsewhere)
     linked.symlink_to(elsewhere)
-    with scratch_beside(tmp_path / "html"):
+    with scratch(tmp_path, SCRATCH):
         assert (left / "half").is_file(), "a publish that lives was swept"
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    with scratch_beside(tmp_path / "html") as scratch:
+    with scratch(tmp_path, SCRATCH) as made:
         assert not left.exists()
-        assert scratch.is_dir()
+        assert made.is_dir()
     assert sorted(path.name for path in tmp_path.iterdir()) == [linked.name, others.name, "elsewhere"]
     assert folders.is_own(elsewhere)

@@ -25,6 +25,7 @@ from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
+    from ..measuring.subjects import OwnWorkload
 
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
@@ -123,6 +124,8 @@ def compare_stored(
     Without releases, it lists the files of your own that were measured.
     """
     from ..analysis import compare as said
+    from ..store.launches import packages_words, read_environment
+    from ..store.sources import own_versions
 
     if not old:
         _list_own()
@@ -142,7 +145,8 @@ def compare_stored(
     gc.disable()  # what a short command makes goes with its process
     workload = workload and workload.resolve()
     suite = suites.load()
-    results, versions = _of_own(workload) if workload else (suite.results, None)
+    own = _own(workload) if workload else None
+    results, versions = (own.folder / "results", own_versions(own.question, own.text)) if own else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = machine_of(results, machine, tags, environment, questions)
     try:
@@ -159,10 +163,12 @@ def compare_stored(
     else:
         hint = "" if comparison.changed else _deciding(results, comparison)
         show("\n".join(filter(None, [said.text(comparison, everything, failed, bold), hint])))
-        if workload:
-            for sentence in said.never_ran(comparison):
-                click.echo(sentence)
-            _show_packages(workload, results, machine, environment, *tags)
+        for sentence in said.never_ran(comparison) if own else ():
+            click.echo(sentence)
+        if own and own.requirements:
+            before, now = (read_environment(results, machine, tag, environment) for tag in tags)
+            if words := packages_words(before, now, own.packages):
+                click.echo(words)
     if failed:
         sys.exit(3)
 
@@ -286,13 +292,11 @@ def _tell_changes(
     return len(found)
 
 
-def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
-    """The results of a user's file, and the versions that its present text makes. Raises UserError where it is not read."""
+def _own(workload: Path) -> OwnWorkload:
+    """A user's file. Raises UserError where it is not read. Imported here: what measures takes long to import."""
     from ..measuring.subjects import OwnWorkload
-    from ..store.sources import own_versions
 
-    own = OwnWorkload.of(workload)
-    return own.folder / "results", own_versions(own.question, own.text)
+    return OwnWorkload.of(workload)
 
 
 def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
@@ -301,19 +305,6 @@ def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
 
     why = reasons(results.parent, environment)
     return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
-
-
-def _show_packages(workload: Path, results: Path, machine: str, environment: str, old: str, new: str) -> None:
-    """Says which packages differ, for a file that asks for packages."""
-    from ..measuring.subjects import OwnWorkload
-    from ..store.launches import packages_words, read_environment
-
-    own = OwnWorkload.of(workload)
-    if not own.requirements:
-        return
-    before, now = (read_environment(results, machine, tag, environment) for tag in (old, new))
-    if words := packages_words(before, now, own.packages):
-        click.echo(words)
 
 
 COMMANDS = (publish, compare_stored, regressions)

@@ -47,12 +47,12 @@ from ..store.launches import machines_in
 from ..system.children import side_by_side
 from ..system.errors import UserError
 from ..system.files import WRONG_DATA
-from ..system.scratch import mark
+from ..system.scratch import mark, scratch
 from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .code import code_of
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
-from .folder import require_replaceable, scratch_beside
+from .folder import SCRATCH, require_replaceable
 from .questions import lines, quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
@@ -114,8 +114,8 @@ def publish_site(
         raise nothing
     html_dir = html_dir.resolve()
     require_replaceable(html_dir, conf)
-    with scratch_beside(html_dir) as scratch, on_one_thread():
-        new, readable = scratch / "site", scratch / "readable"
+    with scratch(html_dir.parent, SCRATCH) as beside, on_one_thread():
+        new, readable = beside / "site", beside / "readable"
         for folder in (new / "data" / "pairs", readable):
             folder.mkdir(parents=True)
         link_readable(conf, readable)

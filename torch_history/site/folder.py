@@ -6,7 +6,6 @@ deletes the folder that it writes into, so it asks here first; and its pages get
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from asv.commands.publish import Publish
 from asv.config import Config
 
 from ..system.errors import UserError
-from ..system.scratch import MARK, is_own, mark, scratch
+from ..system.scratch import MARK, is_own, mark
 from .asv_dashboard import publish_dashboard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,11 +56,6 @@ def _kept(conf: Config) -> list[tuple[Path, str, bool]]:
         *[(root, "the checkout", False) for root in roots],
         (Path.home().resolve(), "your home folder", False),
     ]
-
-
-def scratch_beside(folder: Path) -> contextlib.AbstractContextManager[Path]:
-    """A folder beside `folder`, gone when the block ends; those that killed publishes left there go first."""
-    return scratch(folder.parent, SCRATCH)
 
 
 # --- asv's own `publish`

@@ -132,10 +132,6 @@ def sealed(line: str) -> str:
     return f'{line[:-1]},"crc32":"{zlib.crc32(line.encode()):08x}"}}'
 
 
-def has_checksum(line: bytes) -> bool:
-    return CHECKSUM.search(line) is not None
-
-
 def unsealed(line: bytes) -> bytes:
     """The object of a line without its checksum; a line of an older version, which has none, as it is. Raises ValueError
     where the checksum is of something else."""

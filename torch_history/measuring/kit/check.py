@@ -19,7 +19,7 @@ from ...store.details import DETAILS, read_details
 from ...store.exclusions import Exclusion
 from ...store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
 from ...store.machines import RECORD
-from ...system.files import DAMAGED, each_line, has_checksum
+from ...system.files import CHECKSUM, DAMAGED, each_line
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"
@@ -131,7 +131,7 @@ def _lines(path: Path, read: Callable[[bytes], T], found: Found) -> Iterator[tup
     with found.telling(path):
         for number, line, entry in each_line(path, read):
             found.lines += 1
-            found.without_checksum += not has_checksum(line)
+            found.without_checksum += CHECKSUM.search(line) is None
             if isinstance(entry, ValueError):
                 found.say(path, entry, number)
             else:
