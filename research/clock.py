@@ -15,12 +15,11 @@ from pathlib import Path
 
 from asv.repo import get_repo
 
+from tools.pages import write_into
 from torch_history.analysis.verdicts import human
 from torch_history.measuring.machine import describe
 from torch_history.measuring.session import load_suite
 from torch_history.releases.environments import ReleaseEnvironment
-
-from .page import write_into
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "generated" / "clock.md"

@@ -14,7 +14,6 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,11 @@ from packaging.version import Version
 from recorder.build import Built, build
 from recorder.cards import cards
 from recorder.environments import create, python_for
+from tools.pages import write_into
 from torch_history.measuring.recorded import FOLDER
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import prune
 from torch_history.system.files import write_atomically
-
-from .page import write_into
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "docs" / "generated"
@@ -201,7 +199,10 @@ def page(known: Changes, changes: list[dict[str, Any]]) -> str:
         "A script of plain PyTorch that knows nothing of the suite asks each again.",
     ]
     for change in changes:
-        numbers = {side: _readable(of) for side, of in known.get(change["id"], {}).items()}
+        numbers = {
+            side: {name: f"{int(n):,}" if n.lstrip("-").isdigit() else n for name, n in of.items()}
+            for side, of in known.get(change["id"], {}).items()
+        }
         if not {"old", "new"} <= numbers.keys():
             continue
         lines += ["", f"## {change['title']}", "", change["explanation"].format(**numbers).strip()]
@@ -210,10 +211,6 @@ def page(known: Changes, changes: list[dict[str, Any]]) -> str:
         old, new = numbers["old"], numbers["new"]
         lines += [f"| {name} | {_cell(old[name])} | {_cell(new[name])} |" for name in old]
     return "\n".join(lines) + "\n"
-
-
-def _readable(of: Mapping[str, str]) -> dict[str, str]:
-    return {name: f"{int(value):,}" if value.lstrip("-").isdigit() else value for name, value in of.items()}
 
 
 def _cell(value: str) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from asv.step_detect import detect_steps
 from uv import find_uv_bin
 
+from tools.pages import write_into
 from torch_history.analysis import steps
 from torch_history.analysis.series import History
 from torch_history.analysis.steps import SMALLEST, Kind
@@ -30,7 +31,6 @@ from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 
 from .data_set import BATCHES, BINS, FOLDS, PAIRS, ROOT, SEED, Record, read
-from .page import write_into
 
 PAGE = ROOT / "docs" / "generated" / "yardstick.md"
 COMMAND = "make yardstick"

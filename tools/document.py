@@ -19,10 +19,9 @@ from torch_history.releases.axis import Axis
 from torch_history.site import calibration
 from torch_history.store.certificates import certificates_in
 from torch_history.store.launches import Launch, machines_in, read_on_axis
-from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
-from .pages import claims, coverage, moves, recorded
+from .pages import between, claims, coverage, moves, recorded
 
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
@@ -57,13 +56,13 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
     rose += _lines(steps.costliest(happened), happened, found, results, machine)
     return {
-        "README.md": _between("README.md", (BEGIN, END, claims.findings(rows, axis)), *_shown(results, machine, lane)),
+        "README.md": between("README.md", (BEGIN, END, claims.findings(rows, axis)), *_shown(results, machine, lane)),
         **{
-            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
+            f"docs/questions/{question}.md": between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
             for question, text in claims.of_questions(rows).items()
         },
         **{
-            page: _between(page, (BEGIN_MOST, END_MOST, _changed_most(question, launches, axis, results)))
+            page: between(page, (BEGIN_MOST, END_MOST, _changed_most(question, launches, axis, results)))
             for question in UNCLAIMED
             for page in [f"docs/questions/{question}.md"]
         },
@@ -103,20 +102,8 @@ def _lines(
     return [f"- {escape(line)}" for line in lines]
 
 
-def _between(page: str, *places: tuple[str, str, str]) -> str:
-    """The page with a text between each two comments that mark its place. Raises UserError where it lacks them."""
-    written = Path(page).read_text(encoding="utf-8")
-    for first, last, text in places:
-        before, begin, rest = written.partition(first)
-        _, end, after = rest.partition(last)
-        if not begin or not end:
-            raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
-        written = f"{before}{begin}\n{text}\n{end}{after}"
-    return written
-
-
 def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]:
-    """The beginning of what `compare` prints of SHOWN, for `_between`; nothing where these were not measured."""
+    """The beginning of what `compare` prints of SHOWN, for `between`; nothing where these were not measured."""
     if not {*SHOWN} <= compare.releases_of(results, machine):
         return []
     lines = compare.text(compare.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()

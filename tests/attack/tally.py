@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.pages import between
+
 SEED = int(os.environ.get("ATTACK_SEED", "19"))
 """The attacks are the same in every run; ATTACK_SEED draws others."""
 
@@ -75,9 +77,6 @@ class Attacks:
 
 def page() -> str:
     """The page with the table of this run, a row for each kind of attack."""
-    text = PAGE.read_text(encoding="utf-8")
     rows = [f"| {words} | {TRIED[kind]} | {SURVIVED[kind]} |" for kind, words in CLASSES.items()]
     table = "\n".join(["| attack | tried | survived |", "|---|---:|---:|", *rows])
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    return f"{before}{begin}\n{table}\n{end}{after}"
+    return between(PAGE, (BEGIN, END, table))
