@@ -31,7 +31,8 @@ def take(results: Path, machine: str, folder: Path) -> int:
     """Copies what `machine` has in `results` and the last commit lacks into `folder`; returns how many lines that are.
     Raises UserError, with nothing copied, where lines that are committed are missing."""
     own = results / machine
-    before, now = _committed(own), _present(own)
+    present = (path for path in sorted(own.rglob("*")) if not path.is_dir())
+    before, now = _committed(own), {path.relative_to(own): read_bytes(path) for path in present}
     for path, content in before.items():
         if path.name.endswith(LINES) and (lost := _lines(content) - _lines(now.get(path, b""))):
             raise UserError(
@@ -68,11 +69,6 @@ def add(folder: Path, results: Path, env: Path) -> int:
 
 def _lines(content: bytes) -> Counter[bytes]:
     return Counter(line for line in content.split(b"\n") if line.strip())
-
-
-def _present(own: Path) -> dict[Path, bytes]:
-    """Path in the machine's folder -> content."""
-    return {path.relative_to(own): read_bytes(path) for path in sorted(own.rglob("*")) if not path.is_dir()}
 
 
 def _committed(own: Path) -> dict[Path, bytes]:

@@ -67,38 +67,23 @@ class Card:
         return {"name": self.name, "verdict": self.verdict, "worst": worst, "best": best}
 
 
-def _is_time(series: Series) -> bool:
-    return series.varies and series.measure.measured != SEQUENCE
+CARDS = {"Time": False, "First calls": False, "Memory": True, "Counts": True}
+"""Name of a card -> whether each of its metrics is said by name."""
 
 
-def _is_first_call(series: Series) -> bool:
-    return series.measure.measured == SEQUENCE
-
-
-def _is_memory(series: Series) -> bool:
-    return series.unit == "bytes"
-
-
-def _is_count(series: Series) -> bool:
-    return not (_is_time(series) or _is_first_call(series) or _is_memory(series))
-
-
-CARDS: tuple[tuple[str, Callable[[Series], bool], bool], ...] = (
-    ("Time", _is_time, False),
-    ("First calls", _is_first_call, False),
-    ("Memory", _is_memory, True),
-    ("Counts", _is_count, True),
-)
-"""Name of a card, its series, and whether each of its metrics is said by name."""
+def _card_of(series: Series) -> str:
+    if series.measure.measured == SEQUENCE:
+        return "First calls"
+    return "Time" if series.varies else "Memory" if series.unit == "bytes" else "Counts"
 
 
 def cards(comparison: Comparison) -> list[Card]:
     """The cards of a comparison that have a series, then what broke, and last what became of results."""
     found, changes, findings = [], comparison.changes, comparison.findings
-    for name, belongs, by_metric in CARDS:
-        theirs = [change for change in changes if belongs(change.series) and change.verdict in _SAID]
+    for name, by_metric in CARDS.items():
+        theirs = [change for change in changes if _card_of(change.series) == name and change.verdict in _SAID]
         if theirs:
-            of_card = [finding for finding in findings if belongs(finding.best.series) and finding.verdict in _SAID]
+            of_card = [one for one in findings if _card_of(one.best.series) == name and one.verdict in _SAID]
             worst, best = (
                 next((each for each in of_card if each.verdict.kind == kind), None) for kind in ("worse", "better")
             )

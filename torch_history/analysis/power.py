@@ -174,11 +174,6 @@ def every_lane(found: History, axis: Axis) -> list[LaneEvidence]:
     return [lane_evidence(found, lane, axis) for lane in sorted({series.environment for series in found})]
 
 
-def is_patch(pair: Pair) -> bool:
-    """Whether both are of one line, as 2.1.1 and 2.1.2."""
-    return pair[0].rpartition(".")[0] == pair[1].rpartition(".")[0]
-
-
 NEW, HELD, HELD_FAR = "reported if nothing is new", "intervals hold between neighbours", "intervals hold far apart"
 
 
@@ -189,7 +184,8 @@ def counted(lanes: Sequence[LaneEvidence]) -> Shares:
     for lane in lanes:
         for (at, pair), question in itertools.product(enumerate(lane.near), lane.series):
             series, evidence = tied(lane.series[question], lane.evidence[question], at)
-            if not series or not is_patch(pair) or any(map(code.is_built_apart, pair)):
+            lines = {tag.rpartition(".")[0] for tag in pair}  # one of patch releases, as of 2.1.1 and 2.1.2
+            if not series or len(lines) > 1 or any(map(code.is_built_apart, pair)):
                 continue
             told = directions(evidence) != 0
             for size in SIZES:

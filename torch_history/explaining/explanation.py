@@ -224,20 +224,15 @@ class Explanation:
             if "failed" in answer:
                 self._failed[kind] = answer["failed"]
             elif kind == "symbol":
-                self._keep_perf(number, recorded)
+                try:
+                    self._profiles[kind][number].append(self._read(recorded))
+                except (OSError, subprocess.CalledProcessError) as error:
+                    self._failed[kind] = f"perf report failed: {error}"
             else:
                 self._profiles[kind][number].append(answer)
         if with_code:
             recorded.unlink(missing_ok=True)
             self._running[number] = launch.ask({**LOOKING, "profile": "hot", "file": str(recorded)})
-
-    def _keep_perf(self, number: int, recorded: Path) -> None:
-        try:
-            symbols = self._read(recorded)
-        except (OSError, subprocess.CalledProcessError) as error:
-            self._failed["symbol"] = f"perf report failed: {error}"
-        else:
-            self._profiles["symbol"][number].append(symbols)
 
     def _look_once(self, number: int, launch: Any) -> None:
         """All profiles of what a process does once, which are made at the same time."""
@@ -335,8 +330,8 @@ class Explanation:
         every = [self._group(name, found.clock) for name in self._times if name not in self._failed]
         share = removed(found.base, group, Noise.of(every))
         numbers = tuple(group.old), tuple(group.new)
-        shares = _bounded(share.share), _bounded(share.low), _bounded(share.high)
-        return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(share), *numbers, *shares)
+        gone, low, high = (max(-1e6, min(of, 1e6)) for of in (share.share, share.low, share.high))
+        return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(share), *numbers, gone, low, high)
 
     # --- launches
 
@@ -373,7 +368,3 @@ class Explanation:
     def _group(self, name: str, clock: str) -> Group:
         old, new = self._times[name]
         return Group([one[clock] for one in old], [one[clock] for one in new])
-
-
-def _bounded(share: float) -> float:
-    return max(-1e6, min(share, 1e6))

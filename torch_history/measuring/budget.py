@@ -90,16 +90,13 @@ class Effort:
                 found[case] = self.cases[case]
         most = min(self.starting, seconds) if found else seconds - self.starting
         for case in cheapest:
-            if case not in found and self._one_round([*found, case]) <= most:
+            if case not in found and sum(self._seconds(one) / self.cases[one].rounds for one in [*found, case]) <= most:
                 found[case] = self.cases[case]
         return found
 
     def _all_rounds(self, cases: Collection[Case]) -> float:
         rounds = max((self.cases[case].rounds for case in cases), default=0.0)
         return sum(map(self._seconds, cases)) + self.starting * rounds
-
-    def _one_round(self, cases: Iterable[Case]) -> float:
-        return sum(self._seconds(case) / self.cases[case].rounds for case in cases)
 
     def _seconds(self, case: Case) -> float:
         more = self.cases[case]

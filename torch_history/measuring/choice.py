@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from contract.certified import SLOW
-
 from ..analysis.claims import CLAIMS
 from ..system.errors import SessionError
 
@@ -29,11 +27,6 @@ Place = tuple[str, int]
 """A question (`selection.Selection`) and the index of one of its cases."""
 
 Parameters = tuple[str, ...]
-
-
-def is_slow(parameters: Parameters) -> bool:
-    """Whether one call of a case takes too long for a limit."""
-    return bool(parameters) and parameters[0].strip("'") in SLOW
 
 
 def is_asked(parameters: Parameters, sizes: Collection[str], variants: Collection[str]) -> bool:

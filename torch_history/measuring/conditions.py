@@ -94,8 +94,8 @@ class Watch:
         `WatchedGpu.state`. `disturbed` says why that was no fair measurement, and is absent where it was."""
         if not self._controls:
             self.control()
-        columns = zip(*self._controls, strict=True)
-        taken = dict(zip(("interpreter", "memory"), map(_median, columns), strict=True))
+        medians = (float(f"{statistics.median(of):.4g}") for of in zip(*self._controls, strict=True))
+        taken = dict(zip(("interpreter", "memory"), medians, strict=True))
         found: dict[str, Any] = {"control": taken, "load": round(os.getloadavg()[0], 2), "processors": _processors()}
         found.update(_shares(self._ticks, processor_ticks(), self._own))
         found.update({name: value for name, value in readable().items() if value is not None})
@@ -165,10 +165,6 @@ def _loop(steps: int) -> float:
     for number in range(steps):
         total += number & 7
     return time.perf_counter() - began
-
-
-def _median(seconds: Iterable[float]) -> float:
-    return float(f"{statistics.median(seconds):.4g}")
 
 
 def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) -> str:

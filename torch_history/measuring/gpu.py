@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from contract.children import dies_with_parent
 
 from ..system.files import warn
-from .machine import of_measured
+from .machine import of_measured, told_by_smi
 
 EVERY = 500
 """Milliseconds from one sample to the next."""
@@ -134,12 +134,7 @@ def reasons_in_words(throttled: str) -> str:
 def card() -> dict[str, str]:
     """What the card that is measured is set to, by the names of SETTINGS, as nvidia-smi words it; what it does not tell is
     left out."""
-    command = ["nvidia-smi", *of_measured(), f"--query-gpu={','.join(SETTINGS)}", "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    values = [value.strip() for value in answer.stdout.partition("\n")[0].split(",")]
+    values = next(iter(told_by_smi(SETTINGS, of_measured(), PATIENCE)), [])
     return {name: value for name, value in zip(SETTINGS.values(), values, strict=False) if value[:1] not in ("", "[")}
 
 

@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,13 +155,16 @@ def cpu() -> str:
     return f"{name} (family {fields['cpu family']}, model {fields['model']})"
 
 
-def gpus() -> list[tuple[str, str]]:
-    """(name, driver version) of each NVIDIA GPU that CUDA_VISIBLE_DEVICES leaves, asked of the driver's own tool; none where
-    that is absent. The first is the one that is measured."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", *of_visible()]
+def told_by_smi(fields: Iterable[str], options: Sequence[str], seconds: float = 60.0) -> list[list[str]]:
+    """What the driver's own tool says of each NVIDIA GPU within some seconds, without units; nothing where it is absent."""
+    command = ["nvidia-smi", *options, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        said = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=True)
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = [line.rsplit(", ", 1) for line in answer.splitlines() if ", " in line]
-    return [(name.strip(), driver.strip()) for name, driver in rows]
+    return [[value.strip() for value in line.split(",")] for line in said.stdout.splitlines() if "," in line]
+
+
+def gpus() -> list[tuple[str, str]]:
+    """(name, driver version) of each NVIDIA GPU that CUDA_VISIBLE_DEVICES leaves. The first is the one that is measured."""
+    return [(", ".join(name), driver) for *name, driver in told_by_smi(("name", "driver_version"), of_visible())]

@@ -76,11 +76,6 @@ def stored(
     return found
 
 
-def has_all(known: Mapping[Counted, Known], counts: Iterable[Mapping[str, Any]], case: tuple[str, ...]) -> bool:
-    """Whether each of some of asv's benchmarks is known of a case."""
-    return all((of["name"], of["version"], case) in known for of in counts)
-
-
 def _number(case: Case) -> tuple[object, str]:
     return case.value, case.unavailable
 

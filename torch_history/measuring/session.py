@@ -33,6 +33,7 @@ from asv.plugin_manager import plugin_manager
 from asv.repo import get_repo
 from rich.console import Console
 
+from contract.certified import SLOW
 from contract.metrics import COUNTS, NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
 from contract.request import Request
 from contract.surroundings import kept
@@ -199,7 +200,8 @@ class Session:
         if not self.plan.within:
             yield set(where)
             return
-        slow = [] if self.plan.variants else [place for place, case in where.items() if choice.is_slow(case)]
+        named = bool(self.plan.variants)
+        slow = [place for place, case in where.items() if case and case[0].strip("'") in SLOW and not named]
         if slow:
             console.print(f"{len(slow)} of {len(where)} cases are skipped, because one call takes too long.")
         ordered = sorted(where.keys() - slow, key=lambda place: (choice.rank(place[0], where[place]), place))
@@ -340,9 +342,10 @@ class Session:
             usable[tag] = facts, of_tag if compared else {}
         for part in self._missing(1, questions, work):
             metrics = self._of_turn(questions[part.question], 1)
+            names = [(of["name"], of["version"]) for of in _counts(metrics)]
             for tag, (facts, of_tag) in usable.items():
                 cases = {i: _cases(metrics[0])[i] for i, tags in part.cases.items() if tag in tags}
-                whole = {i: case for i, case in cases.items() if reuse.has_all(of_tag, _counts(metrics), case)}
+                whole = {i: case for i, case in cases.items() if all((*of, case) in of_tag for of in names)}
                 for metric in () if tag in part.timed else _counts(metrics):
                     told = {i: of_tag[metric["name"], metric["version"], case] for i, case in whole.items()}
                     for source in {one.source for one in told.values()}:

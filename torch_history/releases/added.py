@@ -154,15 +154,17 @@ def path_of(folder: Path) -> Path:
     return folder / "site-packages"
 
 
+def listed(mark: Path) -> list[str]:
+    """Every package that a mark lists, as name==version. Raises ValueError where it is damaged."""
+    packages: list[str] = read_object(mark).get("packages", [])
+    if not is_list_of_texts(packages):
+        raise ValueError("its packages are no list of names")
+    return packages
+
+
 def packages_in(environment: Path) -> set[str]:
     """name==version of everything that was added to a release's environment. Raises ValueError where a mark is damaged."""
-    found: set[str] = set()
-    for mark in environment.glob(f"{FOLDER}/*/{MARK}"):
-        packages = read_object(mark).get("packages", [])
-        if not is_list_of_texts(packages):
-            raise ValueError("its packages are no list of names")
-        found.update(packages)
-    return found
+    return {package for mark in environment.glob(f"{FOLDER}/*/{MARK}") for package in listed(mark)}
 
 
 def _name(package: str) -> str:

@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 from contract import surroundings
 from contract.request import ADDED, Request
 
-from ..system.files import is_list_of_texts, read_object, warn, write_atomically
+from ..system.files import read_object, warn, write_atomically
 from . import added, intact
 from .added import AddingError, Sized, Wanted
 from .axis import Axis, Release
@@ -357,10 +357,7 @@ def clean_cache(root: Path, packages: Iterable[str]) -> None:
 
 def packages_of(folder: Path) -> list[str]:
     """Every package installed in a finished environment, as name==version. Raises ValueError where its mark is damaged."""
-    packages: list[str] = read_object(folder / MARK).get("packages", [])
-    if not is_list_of_texts(packages):
-        raise ValueError("its packages are no list of names")
-    return packages
+    return added.listed(folder / MARK)
 
 
 def find_python(python: str) -> str:

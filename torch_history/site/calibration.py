@@ -28,7 +28,7 @@ from ..analysis.calibration import (
 )
 from ..analysis.markdown import escape
 from ..analysis.power import ALL, LaneEvidence
-from ..analysis.verdicts import FALSE_RATE, Change
+from ..analysis.verdicts import FALSE_RATE
 from ..system.errors import SessionError
 from ..system.files import warn
 
@@ -134,19 +134,17 @@ def text(found: Calibration) -> str:
         f"reported as changed (aim: at most {MOST_FALSE:.0%}). {len(found.false_counts)} counts were (aim: none).",
         "",
     ]
-    false = [f"- false: {escape(words)}" for words in [*map(_in_words, found.false_times), *found.false_counts]]
+    times = (
+        f"{one.series.words}: {one.verdict.shown}, {one.ratio or 0:.3f} times ({one.low or 0:.3f} to {one.high or 0:.3f}) "
+        f"in {min(one.launches)} rounds"
+        for one in found.false_times
+    )
+    false = [f"- false: {escape(words)}" for words in (*times, *found.false_counts)]
     lines += [*false, ""] if false else []
     if found.is_planted:
         lines += _table("planted", "found", found.planted)
     lines += _table(f"{NOMINAL:.0%} intervals, where the truth is known", "hold it", found.held)
     return "\n".join([*lines, *_missed(found.missed)]) + "\n"
-
-
-def _in_words(change: Change) -> str:
-    return (
-        f"{change.series.words}: {change.verdict.shown}, {change.ratio or 0:.3f} times "
-        f"({change.low or 0:.3f} to {change.high or 0:.3f}) in {min(change.launches)} rounds"
-    )
 
 
 def _table(first: str, hits: str, rows: Sequence[Share]) -> list[str]:

@@ -161,8 +161,13 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
 def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
     launches: list[tuple[Path, int, Launch]] = []
     for path in _entries(folder, found):
-        if path.is_dir():
-            _check_inner(path, axis, known, found)
+        if path.is_dir() and path.name == causes.FOLDER:
+            _check_causes(path, axis, known, found)
+        elif path.is_dir() and path.name in UNDER_OTHER_NAMES:
+            for file in _files(path, found):
+                _check_copies(_launches(file, found), path, found)
+        elif path.is_dir():
+            found.say(path, NO_FOLDER)
         elif path.name.endswith(LINES):
             launches += _launches(path, found)
         elif path.suffix == ENVIRONMENTS:
@@ -182,17 +187,6 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
     _check_copies(launches, folder, found)
     _check_starts(launches, found)
     _check_versions(launches, known, found)
-
-
-def _check_inner(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
-    """A folder within a machine's."""
-    if folder.name == causes.FOLDER:
-        _check_causes(folder, axis, known, found)
-    elif folder.name in UNDER_OTHER_NAMES:
-        for path in _files(folder, found):
-            _check_copies(_launches(path, found), folder, found)
-    else:
-        found.say(folder, NO_FOLDER)
 
 
 def _check_causes(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
