@@ -64,6 +64,23 @@ def write_releases(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
+def asv_conf(
+    write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """asv's configuration of a suite in a folder that is the working one, with the versions given."""
+    from asv.config import Config
+
+    from torch_history.releases import repository
+
+    def conf(*versions: str, **more: Any) -> Config:
+        monkeypatch.chdir(tmp_path)
+        about = {"repo": str(write_releases(*versions, **more)), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env"}
+        return Config.from_json({**about, "project": "PyTorch", "branches": ["releases"], "results_dir": "results"})
+
+    return conf
+
+
+@pytest.fixture
 def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every warning and error that was logged, in order, those too that another test was told already."""
     from torch_history.system import files

@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from contract.metrics import METRICS, STEADY, metric_of
+from torch_history.releases.axis import Axis
 from torch_history.store.sources import versions
 
+from .processes import ROOT
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 
-ROOT = Path(__file__).resolve().parents[1]
+AXIS = Axis.load(ROOT / "releases.toml")
+"""The real releases."""
+
 MACHINE = "a-laboratory-4-cores"
 ENVIRONMENT, OTHER_ENVIRONMENT = "release-py3.11", "release-py3.9"
 LANE, OTHER_LANE = (f"{MACHINE}-{environment.replace('.', '-')}" for environment in (ENVIRONMENT, OTHER_ENVIRONMENT))

@@ -51,9 +51,11 @@ def write_release(
     Path(f"{path}.jsonl").write_text(text, encoding="utf-8")
     found = {n: [of, listed[n]["params"], listed[n]["version"], MILLISECONDS, 1.0] for n, of in numbers.items()}
     python = environment.rpartition("py")[2]
+    record = json.loads((machine / "machine.json").read_text(encoding="utf-8"))
+    del record["version"]
     asvs = {
         "commit_hash": release, "env_name": environment, "date": MILLISECONDS, "python": python,
-        "params": {"machine": machine.name, "python": python}, "requirements": {}, "env_vars": {}, "durations": {},
+        "params": {**record, "python": python}, "requirements": {}, "env_vars": {}, "durations": {},
         "result_columns": ["result", "params", "version", "started_at", "duration"], "results": found, "version": 2,
     }  # fmt: skip
     Path(f"{path}.json").write_text(json.dumps(asvs), encoding="utf-8")

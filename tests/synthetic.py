@@ -17,9 +17,9 @@ from asv.config import Config
 
 import torch_history.releases.repository  # noqa: F401  asv reads a list of releases with this loaded
 
+from .processes import ROOT
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 
-ROOT = Path(__file__).resolve().parents[1]
 QUESTIONS = ("intersection", "saved_tensors", "warm_up", "batching", "selection")
 METRICS = {"time": 3, "peak_memory": 1, "operators": 1, "allocations": 1}
 """Metric -> rounds in which it is measured."""

@@ -112,26 +112,17 @@ def git(folder: Path, *command: str) -> str:
     return ran("git", "-C", folder, *command).stdout.strip()
 
 
-def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path):
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", tmp_path / "origin"], check=True)
-    for name in ("first", "second"):
-        clone(tmp_path / "origin", tmp_path / name)
-        if name == "first":
-            git(tmp_path / name, *AUTHOR, "commit", "--quiet", "--allow-empty", "--message", "Begun")
-            git(tmp_path / name, "push", "--quiet", "origin", "HEAD:main")
-
-    for name in ("first", "second"):
-        (tmp_path / name / "results").mkdir()
-        (tmp_path / name / "results" / name).write_text(name)
-        (tmp_path / name / "other").write_text("not asked for")
-        ran(ROOT / ".ci" / "commit", f"Results of {name}", "results", cwd=tmp_path / name)
-    log = git(tmp_path / "origin", "log", "--format=%s", "main").splitlines()
-    assert log == ["Results of second", "Results of first", "Begun"]
-    assert git(tmp_path / "origin", "ls-tree", "-r", "--name-only", "main").splitlines() == [
-        "results/first",
-        "results/second",
-    ]
-    assert "Nothing changed in results." in committed(tmp_path / "second").stdout
+def test_results_are_pushed_although_somebody_else_pushed_meanwhile(clones):
+    before = git(clones["origin"], "ls-tree", "-r", "--name-only", "main").splitlines()
+    for name in ("machine", "somebody"):
+        (clones[name] / "results" / name).write_text(name)
+        (clones[name] / "other").write_text("not asked for")
+        ran(ROOT / ".ci" / "commit", f"Results of {name}", "results", cwd=clones[name])
+    log = git(clones["origin"], "log", "--format=%s", "main").splitlines()
+    assert log == ["Results of somebody", "Results of machine", "Begun"]
+    after = git(clones["origin"], "ls-tree", "-r", "--name-only", "main").splitlines()
+    assert {*after} - {*before} == {"results/machine", "results/somebody"}
+    assert "Nothing changed in results." in committed(clones["somebody"]).stdout
 
 
 LAUNCHES = Path("results", MACHINE, "v2.15.0-release-py3.11.jsonl")

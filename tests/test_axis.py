@@ -118,13 +118,10 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path, position):
         (toml() + toml(), r"releases\.toml lists release v2\.5\.1 twice: remove one"),
         (toml(version=None), r"the release without a version cannot be read: .*`version`"),
         (toml(version='"v2.5.1"'), r"'v2\.5\.1' is no version as the package index writes it, such as 2\.5\.1"),
-        (toml(version='"2.5.1.x"'), r"the release 2\.5\.1\.x cannot be read: "),
         (toml(version='"2.05.1"'), r"'2\.05\.1' is no version"),
         (toml(date='"2024-02-30"'), r"the release 2\.5\.1 cannot be read: .*`\$\.date`"),
-        (toml(date=None), r"the release 2\.5\.1 cannot be read: .*`date`"),
         (toml(date_source='"rumour"'), r"'rumour'"),
         (toml(colour='"red"'), r"unknown field `colour`"),
-        (toml(pythons='"3.11"'), r"`\$\.pythons`"),
         (toml(pythons="[]"), r"length >= 1"),
         (
             toml(version='"2.15.100"') + toml(version='"2.15.101"'),
@@ -150,16 +147,8 @@ def test_bad_list_is_refused_in_a_sentence(tmp_path, text, sentence):
 
 
 @pytest.fixture
-def conf(write_releases, tmp_path) -> Config:
-    return Config.from_json(
-        {
-            "project": "PyTorch",
-            "repo": str(write_releases(*FEW)),
-            "dvcs": "torch-releases",
-            "branches": ["releases"],
-            "results_dir": str(tmp_path / "results"),
-        }
-    )
+def conf(asv_conf) -> Config:
+    return asv_conf(*FEW)
 
 
 def test_asv_takes_the_list_for_a_repository_with_its_ranges_tags_and_positions(conf):

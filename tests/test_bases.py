@@ -15,16 +15,13 @@ from torch_history.analysis import bases, claims
 from torch_history.analysis.bases import Answered, Row
 from torch_history.analysis.claims import RESULT_BYTES
 from torch_history.analysis.series import history
-from torch_history.releases.axis import Axis
 from torch_history.store.certificates import Certificate
 from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions
 
-from .lab import write_lab
+from .lab import AXIS, write_lab
 from .processes import ROOT
 from .result_files import write_machine
-
-AXIS = Axis.load(ROOT / "releases.toml")
 
 PEAK = "intersection.Intersection.track_peak_memory"
 TIME = "batching.Batching.track_time"

@@ -30,7 +30,6 @@ from torch_history.measuring.kit import carried, parts
 from torch_history.measuring.kit.carried import About, CarriedError, Machine
 from torch_history.measuring.kit.elf import FormatError, Symbol, asked_of_others, sections, symbols
 from torch_history.measuring.kit.parts import PartsError
-from torch_history.releases.axis import Axis
 from torch_history.releases.environments import HARNESS, MARK
 from torch_history.releases.pins import Lock
 from torch_history.releases.uv import run_uv
@@ -38,6 +37,7 @@ from torch_history.store.details import add_details
 from torch_history.store.launches import read_environment, read_launches
 from torch_history.system.errors import UserError
 
+from .lab import AXIS
 from .processes import ROOT, ran
 
 
@@ -535,7 +535,7 @@ def machine_python(tmp_path_factory) -> Iterator[Path]:
 def work(tmp_path_factory) -> Iterator[Path]:
     """The folder in which 2.15.0 was reduced."""
     folder = tmp_path_factory.mktemp("here")
-    release = Axis.load(ROOT / "releases.toml").find("2.15.0")
+    release = AXIS.find("2.15.0")
     lock = Lock.read(ROOT / "releases.lock")
     carry.prepare(release, PYTHON, 90, folder, ROOT / "results", lock, lambda words: None)
     yield folder

@@ -1,23 +1,19 @@
 """Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
 
-import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from tools import document
 from tools.pages import coverage
-from torch_history.cli import main, output, report
+from torch_history.cli import main, output
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
-from torch_history.system.errors import UserError
 
-from .lab import MACHINE
+from .lab import AXIS, MACHINE
 from .processes import ROOT, ran
 
 
@@ -34,12 +30,11 @@ def command(*arguments: str) -> Result:
 
 
 def test_one_release_brings_the_one_before_it_along(capsys):
-    axis = Axis.load(ROOT / "releases.toml")
 
     def chosen(*specs: str, lane: str = "3.11") -> list[str]:
-        return [release.tag for release in plan.chosen(axis, specs, lane, print)]
+        return [release.tag for release in plan.chosen(AXIS, specs, lane, print)]
 
-    assert chosen() == [release.tag for release in axis.releases[-2:]]
+    assert chosen() == [release.tag for release in AXIS.releases[-2:]]
     assert chosen("2.15.0")[-1] == "v2.15.0"
     assert len(chosen("2.15.0")) == 2
     assert f"{chosen('2.15.0')[0]} is measured as well" in capsys.readouterr().out
@@ -48,19 +43,18 @@ def test_one_release_brings_the_one_before_it_along(capsys):
 
 
 def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
-    axis = Axis.load(ROOT / "releases.toml")
 
     def new(axis: Axis) -> tuple[str, ...]:
         return plan.new_releases(axis, "3.11", read_launches(results, "here"), "release-py3.11")
 
-    tags = [release.tag for release in axis.releases]
+    tags = [release.tag for release in AXIS.releases]
     shared = plan.SHARED
-    assert new(axis) == tuple(tags[-1 - shared :])
+    assert new(AXIS) == tuple(tags[-1 - shared :])
     for tag, expected in ((tags[-4], tuple(tags[-3 - shared :])), (tags[-1], ())):
         append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [launch(tag, Case(("'f'",), value=1.0))])
-        assert new(axis) == expected
-    patch = structs.replace(axis.releases[-2], date=axis.releases[-1].date)
-    late = Axis([*axis.releases[:-2], patch, axis.releases[-1]])
+        assert new(AXIS) == expected
+    patch = structs.replace(AXIS.releases[-2], date=AXIS.releases[-1].date)
+    late = Axis([*AXIS.releases[:-2], patch, AXIS.releases[-1]])
     assert new(late) == (*tags[-2 - shared : -2], patch.tag)
     answer = command("run", "NEW")
     assert answer.exit_code == 0, answer.output
@@ -73,7 +67,6 @@ def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Lau
 
 
 def test_how_much_was_measured_is_said_by_lane_and_question():
-    axis = Axis.load(ROOT / "releases.toml")
     times = {"v2.0.0": (1.0, 1.001, 1.0), "v2.0.1": (1.5, 1.501, 1.499), "v2.1.0": (1.5, 1.6, 1.45)}
     launches = [
         structs.replace(launch(tag, Case(("'f'", "'small'"), samples=(seconds,))), round=turn, launch=f"{tag}{turn}")
@@ -84,22 +77,9 @@ def test_how_much_was_measured_is_said_by_lane_and_question():
     for tag, peak in peaks.items():
         cases = (Case(("'f'", "'small'"), value=peak), Case(("'g'", "'small'"), unavailable="needs a GPU"))
         launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
-    rows = coverage.document({"m": launches}, axis).splitlines()
+    rows = coverage.document({"m": launches}, AXIS).splitlines()
     assert "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |" in rows
     assert rows[-1] == "| m | release-py3.11 | 1 | 1 none |"
-
-
-def test_findings_stand_in_the_readme_between_their_marks(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    readme = Path("README.md")
-    readme.write_text(f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n")
-    assert (
-        document._between("README.md", (document.BEGIN, document.END, "new"))
-        == f"before\n{document.BEGIN}\nnew\n{document.END}\nafter\n"
-    )
-    readme.write_text("before\nafter\n")
-    with pytest.raises(UserError, match=r"README\.md has no place for what is generated"):
-        document._between("README.md", (document.BEGIN, document.END, "new"))
 
 
 @pytest.mark.committed
@@ -170,39 +150,17 @@ def test_a_sentence_moves_no_terminal(capsys):
     assert output.plain("\x1b[31mred") == "\\x1b\\[31mred"
 
 
-def test_a_command_that_is_gone_says_what_took_its_place() -> None:
-    answer = command("lock", "2.15.0")
-    assert answer.exit_code == 2
-    assert "There is no command 'lock' any more: `make sync`, in a clone, pins packages, too." in answer.stderr
-    answer = command("fleet", "check")
-    assert answer.exit_code == 2
-    assert "There is no command 'check' any more: times are kept in a folder for each node" in answer.stderr
-
-
-def test_an_option_that_is_gone_says_what_took_its_place() -> None:
-    for words, said in (
-        (("run", "2.15.0", "--explain"), "There is no option --explain any more: `torch-history explain OLD NEW`"),
-        (
-            ("fleet", "run", "2.15.0", "--executor", "local"),
-            "There is no option --executor any more: `torch-history run`",
-        ),
-        (("run", "--no-such"), "No such option"),
-    ):
-        answer = command(*words)
-        assert answer.exit_code == 2
-        assert said in answer.stderr
-
-
 @pytest.mark.parametrize(
-    ("here", "is_measured", "said"),
+    ("words", "said"),
     [
-        ("new", True, "the newest results, of this machine, new"),
-        ("old", True, "the newest results, v2.15.0 of another machine, new: results of this machine, old, are older"),
-        ("none", False, "the newest results, v2.15.0 of another machine, new: none has no results"),
+        ("lock 2.15.0", "There is no command 'lock' any more: `make sync`, in a clone, pins packages, too."),
+        ("fleet check", "There is no command 'check' any more: times are kept in a folder for each node"),
+        ("run 2.15.0 --explain", "There is no option --explain any more: `torch-history explain OLD NEW`"),
+        ("fleet run 2.15.0 --executor local", "There is no option --executor any more: `torch-history run`"),
+        ("run --no-such", "No such option"),
     ],
 )
-def test_publish_says_on_which_machine_the_site_opens(tmp_path, here, is_measured, said):
-    (tmp_path / "data").mkdir()
-    lanes = [{"machine": "new", "newest": "v2.15.0"}, {"machine": "old", "newest": "v2.4.1"}]
-    (tmp_path / "data" / "index.json").write_text(json.dumps({"lanes": lanes}))
-    assert report._opens(tmp_path / "index.html", here, is_measured) == said
+def test_a_command_or_an_option_that_is_gone_says_what_took_its_place(words: str, said: str) -> None:
+    answer = command(*words.split())
+    assert answer.exit_code == 2
+    assert said in answer.stderr

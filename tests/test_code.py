@@ -24,11 +24,12 @@ from torch_history.explaining.fingerprints import Seen
 from torch_history.explaining.library import Library, NotALibrary
 from torch_history.explaining.python_code import difference
 from torch_history.measuring.kit.check import check
-from torch_history.releases.axis import Axis
 from torch_history.store import code as stored
 from torch_history.store.causes import Code as Instructions
 from torch_history.store.causes import Place as Pin
 from torch_history.store.code import BLOCK, Code, Hot, Loop, Section, Symbol
+
+from .lab import AXIS
 
 SERIES = Series("release-py3.11", "selection.Selection.track_time", ("'mask'", "'rows 50 % x 100'"))
 CASE = "selection time mask rows 50 % x 100"
@@ -205,7 +206,7 @@ def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate
             libraries = {name: {".text": Section(9 * BLOCK, blocks * 9)} for name in code.CALCULATE}
             stored.write(replace(release(tag), python=python, libraries=libraries))
     change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
-    theirs = without_lane(change)
+    theirs = {(SERIES.benchmark, SERIES.parameters): change}
     place = Place("release-py3.9", {"v2.0.1", "v2.1.0", "v2.2.0"}, lambda old, new: theirs, "release-py3.9")
     others = OtherPlaces([place], environment="release-py3.11")
     for old, new, wheels, repeats in (
@@ -214,10 +215,6 @@ def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate
     ):
         found = others.of([change], old, new)[SERIES]
         assert (found.wheels.standing, found.repeats.standing) == (wheels, repeats)
-
-
-def without_lane(change: Change) -> dict[tuple[str, tuple[str, ...]], Change]:
-    return {(change.series.benchmark, change.series.parameters): change}
 
 
 def test_code_that_did_not_change_comes_last_and_fails_nothing_where_another_processor_says_same() -> None:
@@ -285,7 +282,7 @@ def test_a_damaged_file_is_left_out_in_words(
     assert "is skipped" in caplog.text
     (tmp_path / "results" / "code").mkdir(parents=True)
     (tmp_path / "results" / "code" / "v2.0.1-py3.11.json.gz").write_bytes(content)
-    (problem,) = check(tmp_path / "results", Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")).problems
+    (problem,) = check(tmp_path / "results", AXIS).problems
     assert "it holds no code of a release" in problem
 
 

@@ -28,12 +28,12 @@ from contract import surroundings
 from contract.request import Request
 from tools import pinning
 from torch_history.measuring.subjects import InstalledEnvironment
-from torch_history.releases import environments, pins, repository
+from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 from torch_history.releases.pins import LockError
 
-from .processes import program
+from .processes import ROOT, program
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
@@ -109,11 +109,8 @@ def uv(monkeypatch) -> FakeUv:
 
 
 @pytest.fixture
-def conf(write_releases, tmp_path, monkeypatch) -> Config:
-    monkeypatch.chdir(tmp_path)
-    releases = write_releases(*FEW, pythons=("3.8", LANE))
-    told = {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
-    return Config.from_json(told)
+def conf(asv_conf) -> Config:
+    return asv_conf(*FEW, pythons=("3.8", LANE))
 
 
 @pytest.fixture
@@ -329,41 +326,38 @@ def test_lock_takes_no_other_file_for_a_published_one(pin, uv, tmp_path, resolve
     assert path.read_bytes() == before
 
 
-@pytest.fixture(scope="module")
-def shipped_lock() -> dict[str, list[str]]:
-    return pins.Lock.read(Path(__file__).resolve().parents[1] / "releases.lock").entries
+SHIPPED = pins.Lock.read(ROOT / "releases.lock")
 
 
-def test_shipped_lock_pins_every_release_in_every_lane(root, shipped_lock):
-    releases = tomllib.loads((root / "releases.toml").read_text())["release"]
+def test_shipped_lock_pins_every_release_in_every_lane():
+    releases = tomllib.loads((ROOT / "releases.toml").read_text())["release"]
     wanted = {f"v{r['version']} py{lane}" for r in releases for lane in ("3.9", "3.11") if lane in r["pythons"]}
     assert len(wanted) == 60
-    assert wanted <= set(shipped_lock)
+    assert wanted <= set(SHIPPED.entries)
     others = {f"v{r['version']} py3.12" for r in releases if "3.12" in r["pythons"]}
-    assert {"v2.4.1 py3.12", "v2.15.0 py3.12"} <= set(shipped_lock) - wanted <= others
+    assert {"v2.4.1 py3.12", "v2.15.0 py3.12"} <= set(SHIPPED.entries) - wanted <= others
 
 
 PINNED = "dfff79d330b44cd05a0ae646ccd23b753dba0a38773373ddfc067f086c0b1e4a"
 """The sha256 of the entries up to 2.15.0 of the first two lanes, as they were before they had digests."""
 
 
-def test_shipped_lock_has_a_digest_of_every_package_for_its_lane(root):
-    held = pins.Lock.read(root / "releases.lock")
-    for name, packages in held.entries.items():
+def test_shipped_lock_has_a_digest_of_every_package_for_its_lane():
+    for name, packages in SHIPPED.entries.items():
         for package in packages:
-            assert held.digests(package, name.rpartition("py")[2]), (name, package)
+            assert SHIPPED.digests(package, name.rpartition("py")[2]), (name, package)
 
 
-def test_versions_that_the_shipped_lock_pins_have_not_changed(root):
-    entries = pins.Lock.read(root / "releases.lock").entries
-    of_lanes = {name: packages for name, packages in entries.items() if not name.endswith("py3.12")}
+def test_versions_that_the_shipped_lock_pins_have_not_changed():
+    of_lanes = {name: packages for name, packages in SHIPPED.entries.items() if not name.endswith("py3.12")}
     first = {name: packages for name, packages in of_lanes.items() if Version(name.split()[0]) <= Version("2.15.0")}
     assert hashlib.sha256(json.dumps(first).encode()).hexdigest() == PINNED
 
 
 @pytest.mark.parametrize("package", ["numpy", "asv-runner", "setuptools"])
-def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock, package):
-    found = {tuple(pin for pin in packages if pin.startswith(f"{package}==")) for packages in shipped_lock.values()}
+def test_shipped_lock_has_the_same_harness_for_every_release(package):
+    entries = SHIPPED.entries.values()
+    found = {tuple(pin for pin in packages if pin.startswith(f"{package}==")) for packages in entries}
     assert len(found) == 1
     assert len(found.pop()) == 1
 

@@ -16,10 +16,10 @@ from torch_history.cli.explaining import report
 from torch_history.explaining.launching import Subject
 from torch_history.explaining.reproduction import script
 from torch_history.measuring.kit.check import check
-from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
 
+from .lab import AXIS
 from .processes import ROOT, ran
 from .result_files import write_machine
 
@@ -89,7 +89,7 @@ def test_evidence_that_is_too_large_is_refused(tmp_path):
 
 
 def problems(tmp_path: Path) -> list[str]:
-    return check(tmp_path / "results", Axis.load(ROOT / "releases.toml")).problems
+    return check(tmp_path / "results", AXIS).problems
 
 
 def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_path):
@@ -108,26 +108,16 @@ def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
     return [(one.words, one.seen_on) for one in known_causes(tmp_path / "results", name)]
 
 
-def test_cause_that_was_found_on_another_processor_names_it(tmp_path):
-    for name in ("here", "there"):
-        machine(tmp_path, name)
-    stored(tmp_path)
-    assert told(tmp_path, "here") == [(EVIDENCE.words, "")]
-    assert told(tmp_path, "there") == [(f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here")]
-
-
-def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path):
+@pytest.mark.parametrize(
+    ("device", "verdict", "said"),
+    [("cpu", "CAUSE", "; seen on another machine (AMD EPYC here)"), ("recorder", "CAUSE", ""), ("cpu", "UNKNOWN", "")],
+)
+def test_a_cause_that_another_processor_showed_names_it_and_nothing_else_is_told(tmp_path, device, verdict, said):
     machine(tmp_path, "here")
-    machine(tmp_path, "recorder", "recorder")
-    stored(tmp_path)
-    assert told(tmp_path, "recorder") == []
-
-
-def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path):
-    for name in ("here", "there"):
-        machine(tmp_path, name)
-    stored(tmp_path, structs.replace(EVIDENCE, verdict="UNKNOWN"))
-    assert told(tmp_path, "there") == []
+    machine(tmp_path, "there", device)
+    stored(tmp_path, structs.replace(EVIDENCE, verdict=verdict))
+    assert told(tmp_path, "here") == [(EVIDENCE.words, "")]
+    assert told(tmp_path, "there") == ([(EVIDENCE.words + said, "AMD EPYC here")] if said else [])
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from torch_history.analysis.series import Series
-from torch_history.explaining import counting, finding
+from torch_history.explaining import counting
 from torch_history.explaining.counting import table
 from torch_history.explaining.explanation import Found
 from torch_history.explaining.launching import CannotExplain, Side, Subject
 from torch_history.explaining.levers import Lever
 from torch_history.explaining.places import LEFT
 
-SIDES = Side("v1.0.0", Path("old/bin/python")), Side("v2.0.0", Path("new/bin/python"))
+from .test_explain import SIDES
+
 FUSER = Lever("fuser off", "TorchScript's fuser off", "of what TorchScript fuses", "", set=("fuser_off",))
 COLLECTOR = Lever("collector off", "the collector off", "of the collector", "", set=("collector_off",))
 
@@ -97,21 +98,10 @@ def test_equal_counts_are_no_difference() -> None:
     assert (found.verdict, found.words) == ("NOT THERE", "the difference is not there: both count 240")
 
 
-def test_count_that_varies_is_refused() -> None:
-    with pytest.raises(CannotExplain, match=r"Launches of v1\.0\.0 count 241 and 242"):
-        explained(UNFUSED, FUSED, wander=1)
-
-
-def test_count_of_none_is_refused() -> None:
-    with pytest.raises(CannotExplain, match=r"v2\.0\.0 counts 0, so there is no ratio to explain\."):
-        explained(UNFUSED, {})
-
-
-def test_words_without_a_metric_mean_times() -> None:
-    every = [
-        Series("release-py3.11", f"mine.Own.track_{metric}", (repr("f"), repr("")))
-        for metric in ("time", "peak_memory", "operators")
-    ]
-    assert [series.metric for series in finding.matching("f", every)] == ["time"]
-    assert [series.metric for series in finding.matching("f peak memory", every)] == ["peak_memory"]
-    assert [series.metric for series in finding.matching("mine operators, f", every)] == ["operators"]
+@pytest.mark.parametrize(
+    ("new", "wander", "words"),
+    [(FUSED, 1, "Launches of v1.0.0 count 241 and 242"), ({}, 0, "v2.0.0 counts 0, so there ")],
+)
+def test_a_count_that_varies_or_is_none_is_refused(new: Rows, wander: int, words: str) -> None:
+    with pytest.raises(CannotExplain, match=re.escape(words)):
+        explained(UNFUSED, new, wander=wander)

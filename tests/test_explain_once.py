@@ -170,9 +170,8 @@ def test_series_of_an_own_file_are_named_as_its_launches_are() -> None:
     ]
 
 
-EVERY = [_of("time", "f", ""), _of("first_call", "f", ""), _of("process_time", "command", "")] + [
-    _of(metric, "command", "") for metric in ("process_cpu_time",)
-]
+OF_EACH = {"f": ("time", "first_call", "peak_memory", "operators"), "command": ("process_time", "process_cpu_time")}
+EVERY = [_of(metric, name, "") for name, metrics in OF_EACH.items() for metric in metrics]
 
 
 @pytest.mark.parametrize(
@@ -180,6 +179,8 @@ EVERY = [_of("time", "f", ""), _of("first_call", "f", ""), _of("process_time", "
     [
         ("f", ["time"]),
         ("f first call", ["first_call"]),
+        ("f peak memory", ["peak_memory"]),
+        ("mine operators, f", ["operators"]),
         ("command", ["process_time"]),
         ("process cpu time command", ["process_cpu_time"]),
     ],

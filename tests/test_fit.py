@@ -16,9 +16,9 @@ from torch_history.measuring.upgrading import fits as answer
 from torch_history.measuring.upgrading.batches import TRIES, Largest, Outcome, Try, largest
 from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Process, Wanted, explained, find
 from torch_history.measuring.upgrading.fits import said_of
-from torch_history.releases.axis import Axis
 from torch_history.system.errors import UserError
 
+from .lab import AXIS
 from .processes import ROOT
 from .test_recorder import wheel
 
@@ -161,13 +161,13 @@ functions = {"shared": shared, "alone": alone}
 
 def test_where_a_release_has_the_suites_python_the_recorder_takes_it():
     (python,) = json.loads((ROOT / "asv.conf.json").read_text(encoding="utf-8"))["pythons"]
-    releases = Axis.load(ROOT / "releases.toml").releases
+    releases = AXIS.releases
     assert {python_for(each) for each in releases if python in each.pythons} == {python}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Built:
-    release = Axis.load(ROOT / "releases.toml").find("2.15.0")
+    release = AXIS.find("2.15.0")
     here = ROOT / "env" / "recorder" / f"{release.tag}-py{python_for(release)}"
     folder = here if here.exists() else tmp_path_factory.mktemp("env") / release.tag
     return build(create(release, python_for(release), folder), tmp_path_factory.mktemp("recorder"))

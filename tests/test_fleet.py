@@ -153,13 +153,6 @@ def local(here: Here, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
         Local(here.fleet).cancel()
 
 
-def wait_for(true: Callable[[], Any], seconds: float = 60) -> None:
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 def test_everything_is_measured_once_and_collecting_again_adds_nothing(local: Here) -> None:
     said = local(*RUN)
     assert f"{len(TAGS) * CASES} lines of launches are new, 0 were there." in said
@@ -171,10 +164,10 @@ def test_everything_is_measured_once_and_collecting_again_adds_nothing(local: He
 def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.2")
     local(*RUN, "--detach")
-    wait_for(lambda: all(job_of(local.fleet, number).lines > 1 for number in (0, 1)))
+    until(lambda: all(job_of(local.fleet, number).lines > 1 for number in (0, 1)))
     for words in Local(local.fleet).live().values():
         os.kill(int(words.split()[-1]), signal.SIGKILL)
-    wait_for(lambda: not Local(local.fleet).live())
+    until(lambda: not Local(local.fleet).live())
     written = local.written()
     assert "waits" in local("status")
     monkeypatch.setenv(PAUSE, "0")
@@ -227,9 +220,9 @@ def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(local: 
 def test_a_cancelled_fleet_keeps_what_it_measured(local: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.3")
     local(*RUN, "--detach")
-    wait_for(lambda: all(job_of(local.fleet, number).lines for number in (0, 1)))
+    until(lambda: all(job_of(local.fleet, number).lines for number in (0, 1)))
     local("cancel")
-    wait_for(lambda: not Local(local.fleet).live())
+    until(lambda: not Local(local.fleet).live())
     assert local("status").count(": cancelled.") == 2
     assert local.launches
     assert "2 of 2 jobs are not done" in local(*RUN, code=3)

@@ -17,7 +17,7 @@ from asv.config import Config
 from asv.repo import get_repo
 from uv import find_uv_bin
 
-from torch_history.releases import added, environments, intact, repository
+from torch_history.releases import added, environments, intact
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
 
 from .processes import ROOT, lives, program, until
@@ -56,11 +56,8 @@ def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
 
 
 @pytest.fixture
-def conf(write_releases, tmp_path, monkeypatch) -> Config:
-    monkeypatch.chdir(tmp_path)
-    releases = write_releases(*VERSIONS, pythons=(LANE,))
-    told = {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
-    return Config.from_json(told)
+def conf(asv_conf) -> Config:
+    return asv_conf(*VERSIONS, pythons=(LANE,))
 
 
 def only_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

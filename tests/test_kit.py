@@ -17,15 +17,14 @@ from recorder import certificate
 from recorder.build import build
 from tools import kit as make
 from torch_history.measuring.kit import archive
-from torch_history.releases.axis import Axis
 from torch_history.releases.uv import run_uv
 from torch_history.system.errors import UserError
 
 from . import lab
-from .processes import ROOT, program, ran
+from .lab import AXIS
+from .processes import program, ran
 from .test_releases import environments  # noqa: F401  a fixture
 
-AXIS = Axis.load(ROOT / "releases.toml")
 ANSWERS = {
     "format": 1,
     "here": {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40},

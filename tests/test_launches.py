@@ -440,20 +440,6 @@ def test_launch_comes_back_from_one_line_as_it_was(tmp_path, cases):
     assert stored(tmp_path) == [launch, some_launch("bb")]
 
 
-@pytest.mark.parametrize(
-    "garbage", [b"garbage", b"[]", b"null", b'{"cases": [5]}', b'{"cases": [{}]}', b"\xff\xfe\x00", b"<<<<<<< HEAD"]
-)
-def test_foreign_line_is_left_out_and_named(tmp_path, warned, garbage):
-    path = file_of(tmp_path)
-    append_launches(path, [some_launch("aa")])
-    with path.open("ab") as stream:
-        stream.write(garbage + b"\n\n")
-    append_launches(path, [some_launch("bb")])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb"]
-    assert len(warned) == 1
-    assert f"{path}, line 2 is skipped: " in warned[0]
-
-
 def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch):
     import asv.commands.find
     import asv.commands.run

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from torch_history.analysis import levels
-from torch_history.analysis.levels import Fitted, Launches, Levels, Noise, Random, cells_of
+from torch_history.analysis import levels, power
+from torch_history.analysis.levels import Launches, Levels, Noise, Random, cells_of
 from torch_history.analysis.series import History, history
-from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 
+from .lab import AXIS
 from .processes import ROOT, ran
 from .test_verdicts import launch
 
@@ -201,39 +201,19 @@ def test_what_is_shown_is_the_median_of_launches_less_what_their_sessions_do():
 @functools.cache
 def lane(python: str) -> History:
     """A lane of the machine with the longest history, as it is committed."""
-    axis = Axis.load(ROOT / "releases.toml")
-    return history(read_on_axis(ROOT / "results", MAIN, axis, f"release-py{python}"))
+    return history(read_on_axis(ROOT / "results", MAIN, AXIS, f"release-py{python}"))
 
 
 @pytest.mark.committed
 def test_intervals_of_the_two_lanes_hold_each_others_difference():
-    """Of neighbours, steady times: 94.0 in 100 on the day that this was written."""
-    fits = {python: {question: fit for (_, question), fit in lane(python).fits.items()} for python in ("3.9", "3.11")}
-    inside = {question: agreements(fit, fits["3.11"][question]) for question, fit in fits["3.9"].items()}
-    every = [*itertools.chain(*inside.values())]
-    assert len(every) > 4000
-    assert np.mean(every) >= 0.93
-    assert min(np.mean(of) for of in inside.values() if of) >= 0.85
-
-
-def agreements(here: Fitted, there: Fitted) -> list[bool]:
-    """Of each two neighbours of each steady time, whether the difference between two lanes lies in the interval of both
-    together. 2.0.0 and 2.0.1 are other builds in each lane, and differ."""
-    axis = [release.tag for release in Axis.load(ROOT / "releases.toml").releases]
-    twins = {(one.benchmark, one.parameters): one for one in there.levels}
-    held = []
-    for series, of in here.levels.items():
-        twin = twins.get((series.benchmark, series.parameters))
-        if twin is None or series.measure.measured != levels.STEADY:
-            continue
-        both = {here.releases[i] for i in of.releases} & {there.releases[i] for i in there.levels[twin].releases}
-        tags = [tag for tag in axis if tag in both - {"v2.0.0", "v2.0.1"}]
-        one, two = (
-            fit.levels[own].contrasts(fit.places(tags[:-1]), fit.places(tags[1:]))
-            for fit, own in ((here, series), (there, twin))
-        )
-        error = np.hypot(one.error, two.error)
-        freedom = error**4 / (one.error**4 / one.freedom + two.error**4 / two.freedom)
-        known = ~np.isnan(error)
-        held += (np.abs(one.shift - two.shift) <= error * stats.t.ppf(0.975, freedom))[known].tolist()
-    return held
+    """Of neighbours, steady times: 94.0 in 100 on the day that this was written. 2.0.0 and 2.0.1 are other builds in each
+    lane, and differ."""
+    here, there = (power.lane_evidence(lane(python), f"release-py{python}", AXIS) for python in ("3.9", "3.11"))
+    pairs = [pair for pair in here.near if not {"v2.0.0", "v2.0.1"} & {*pair}]
+    inside = [
+        agree[compared & power.steady(series)[:, None]]
+        for series, agree, compared in power.agreement(here, there, pairs)
+    ]
+    assert sum(map(len, inside)) > 4000
+    assert np.concatenate(inside).mean() >= 0.93
+    assert min(of.mean() for of in inside if len(of)) >= 0.85

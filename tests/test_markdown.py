@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from tools.pages import coverage, recorded
 from torch_history.analysis.markdown import code, escape
-from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, append_launches, read_launches
 
+from .lab import AXIS
 from .result_files import write_machine
 from .test_launches import some_launch
 
@@ -73,7 +73,6 @@ def test_random_strings_stay_in_their_span_of_code():
 
 
 HOSTILE = "a` | [planted](https://planted.example) <b>planted</b> ![p](x) `"
-AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from .processes import ROOT
 from .torch_here import np, torch
 
 # isort: split
 
-from workloads import Unavailable, WrongResult, models, products
+from workloads import Unavailable, WrongResult, models
 
 DIMS: dict[str, Any] = {
     "transformer": {"batch": 2, "tokens": 5, "width": 6, "heads": 2},
@@ -296,11 +295,3 @@ def test_wrong_result_is_refused(variant):
     for change in changes:
         with pytest.raises(WrongResult, match=r"off by|results of"):
             models.check(ARGUMENTS, result._replace(values=spoiled(result.values, -1, change)))
-
-
-@pytest.mark.parametrize("question", [models, products])
-def test_every_variant_and_size_has_a_label(question):
-    tomllib = pytest.importorskip("tomllib")
-    labels = tomllib.loads((ROOT / "contract" / "labels.toml").read_text(encoding="utf-8"))
-    of = labels[question.__name__.rpartition(".")[2]]
-    assert (set(of["variants"]), set(of["sizes"])) == (set(question.variants), set(question.sizes))

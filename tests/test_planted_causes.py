@@ -1,7 +1,5 @@
 """Does `explain` name what was planted into a real release, and nothing in the release itself?"""
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from torch_history.explaining.levers import load
 from torch_history.store.causes import NOT_LOOKED_INTO
 
 from .processes import ROOT
+from .test_releases import install
 
 WORKLOAD = Path(__file__).with_name("planted") / "call.py"
 
@@ -27,14 +26,7 @@ PLACES = {
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The newest release, installed where it is not."""
-    code = (
-        "from pathlib import Path; from asv.repo import get_repo;"
-        "from torch_history.measuring.session import load_suite;"
-        "from torch_history.releases.environments import ReleaseEnvironment;"
-        "conf, axis = load_suite(Path.cwd());"
-        "ReleaseEnvironment(conf, '3.11', {}, {}).install_project(conf, get_repo(conf), 'v2.15.0')"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    install("v2.15.0", "3.11")
     return ROOT / "env" / "v2.15.0-py3.11" / "bin" / "python"
 
 

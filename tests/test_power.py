@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace as changed_in
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +12,12 @@ from torch_history.analysis.levels import REPEATED, Fitted
 from torch_history.analysis.power import ALL, Alone, LaneEvidence
 from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import Evidence, evidence_between
-from torch_history.releases.axis import Axis
 from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
 
+from .lab import AXIS
 from .test_verdicts import launch
 
-AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = ["v2.3.0", "v2.3.1", "v2.4.0", "v2.4.1", "v2.5.0"]
 PATCH = (TAGS[0], TAGS[1])
 LANE = "release-py3.11"

@@ -15,12 +15,12 @@ from torch_history.analysis.compare import as_json, find, summary
 from torch_history.analysis.replication import Measured, OtherPlaces, Place, Standing, replication
 from torch_history.analysis.series import ANY_BUILD, BUILDS, Series, Verdict, history
 from torch_history.analysis.verdicts import Change, compare_history
-from torch_history.releases.axis import Axis
 from torch_history.site.data import elsewhere_of, lanes
 from torch_history.site.told import told as told_of
 from torch_history.store.launches import Case, Launch, append_launches, read_on_axis
 from torch_history.store.machines import processor_of
 
+from .lab import AXIS
 from .result_files import write_machine
 from .test_verdicts import launch
 
@@ -173,12 +173,6 @@ def test_only_steady_times_are_held_against_what_two_builds_differ_by(question, 
     assert not changed(Verdict.SAME, ratio, series).within_builds
 
 
-AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
-
-
-LANES = (HERE, OTHER)
-
-
 @pytest.mark.committed
 def test_spreads_of_builds_are_those_of_releases_whose_wheels_were_built_apart():
     """BUILDS is the ratio within which 95 % of the steady times of two lanes lie, from a release to the next, where the two
@@ -186,10 +180,10 @@ def test_spreads_of_builds_are_those_of_releases_whose_wheels_were_built_apart()
     root, machine = Path(__file__).resolve().parents[1], "amd-epyc-family-26-model-2-2-cores"
     apart: dict[str, list[float]] = defaultdict(list)
     for question in BUILDS:
-        of = [history(read_on_axis(root / "results", machine, AXIS, lane, (question,))) for lane in LANES]
+        of = [history(read_on_axis(root / "results", machine, AXIS, lane, (question,))) for lane in (HERE, OTHER)]
         tags = [sorted({tag for one in found.values() for tag in one}, key=AXIS.position) for found in of]
         for pair in set(itertools.pairwise(tags[0])) & set(itertools.pairwise(tags[1])):
-            if all(same_code(LANES, tag) for tag in pair):
+            if all(same_code((HERE, OTHER), tag) for tag in pair):
                 continue
             here, there = (
                 {

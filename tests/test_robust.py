@@ -59,15 +59,20 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.fixture
-def here(results) -> Path:
-    """The folder of a machine `here` that has measured two releases, among results that the command reads."""
+def fill(results: Path) -> Path:
+    """Writes what a session on a machine `here` leaves for two releases, and a list of benchmarks; returns its folder."""
     for release in RELEASES:
         save(results, release)
     util.write_json(results / "here" / "machine.json", RECORD, api_version=1)
     names = {"param_names": ["variant", "size"], "pretty_name": "", "code": "", "timeout": 60, "type": "track"}
     util.write_json(results / "benchmarks.json", {of["name"]: {**of, **names} for of in (TIME, BYTES)}, api_version=2)
     return results / "here"
+
+
+@pytest.fixture
+def here(results) -> Path:
+    """What `fill` writes, among results that the command reads."""
+    return fill(results)
 
 
 def save(results: Path, release: str, **more: Any) -> None:
@@ -105,11 +110,12 @@ def test_damaged_file_is_named_once_and_the_rest_is_used(here, warned, name, dam
     assert [str(path) in sentence for sentence in warned] == ([] if silent else [True])
 
 
-def each(key: str, *values: Any) -> list[dict[str, Any]]:
-    return [{key: value} for value in values]
+def each(key: str, *values: Any) -> list[bytes]:
+    """Lines of a launch that has one of `values` under a key."""
+    return [json.dumps({**json.loads(some_launch().to_json()), key: value}).encode() for value in values]
 
 
-def each_case(key: str, *values: Any) -> list[dict[str, Any]]:
+def each_case(key: str, *values: Any) -> list[bytes]:
     return each("cases", *([{"parameters": [], key: value}] for value in values))
 
 
@@ -118,12 +124,13 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "line",
     [
+        *(b"garbage", b"[]", b"null", b'{"cases": [5]}', b'{"cases": [{}]}', b"\xff\xfe\x00", b"<<<<<<< HEAD"),
         *itertools.chain(*(each(key, None, 5, [], {}) for key in ("session", "release", "benchmark", "started_at"))),
-        *each("round", None, "1", 1.5, True),
-        *each("duration", None, *NO_NUMBERS),
-        *each("facts", None, "", []),
+        *each("round", None, "1", 1.5, True, -1, 10**30),
+        *each("duration", None, 1e300, *NO_NUMBERS),
+        *each("facts", None, "", [], {"conditions": 5}),
         *each("cases", None, {}, "", [None], [5], [[]], [{}], [{"parameters": []}], [{"value": 1}]),
         *each("cases", *([{"parameters": value, "value": 1}] for value in NO_NAMES)),
         *each_case("samples", None, 5, "12", [[1]], [0], [-1.0], *([value] for value in NO_NUMBERS)),
@@ -131,13 +138,13 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
         *each_case("failed", None, 5, [], "half a character: \ud800"),
         *each_case("unavailable", None, 5, []),
     ],
-    ids=str,
 )
-def test_launch_that_cannot_be_is_left_out_and_named(here, warned, changed):
+def test_launch_that_cannot_be_is_left_out_and_named(here, warned, line):
     path = file_of(here, "jsonl")
-    with path.open("a") as stream:
-        stream.write(json.dumps({**json.loads(some_launch().to_json()), **changed}) + "\n")
-    assert len(list(read_launches(here.parent, "here"))) == 4
+    with path.open("ab") as stream:
+        stream.write(line + b"\n\n")
+    append_launches(path, [some_launch("after it")])
+    assert len(list(read_launches(here.parent, "here"))) == 5
     assert [sentence.startswith(f"{path}, line 3 is skipped: ") for sentence in warned] == [True]
 
 

@@ -191,12 +191,15 @@ def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") 
     )
 
 
+FIRST_ROUND = [
+    (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
+    (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
+]  # fmt: skip
+
+
 def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_alternates(make, world, said):
     make().measure(said)
-    assert world.asked[:8] == [
-        (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
-        (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
-    ]  # fmt: skip
+    assert world.asked[:8] == FIRST_ROUND
     assert world.asked[8:10] == [(NEW, "even"), (OLD, "even")]
 
 
@@ -448,10 +451,7 @@ def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(make
     assert world.laps == 3
     world.stop_after = math.inf
     make(launches=1).measure(said)
-    assert world.asked[:8] == [
-        (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
-        (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
-    ]  # fmt: skip
+    assert world.asked[:8] == FIRST_ROUND
 
 
 def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(make, said, monkeypatch):

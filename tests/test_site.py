@@ -17,22 +17,25 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from torch_history.analysis import labels
 from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import NOT_MEASURED, compare
+from torch_history.cli import main
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.site.build import PAGES, publish_site
-from torch_history.site.data import Lane, lane_data, lanes
+from torch_history.site.data import lane_data, lanes
 from torch_history.store.launches import read_launches
 from torch_history.system.scratch import MARK, mark
 
-from .lab import LANE
+from .lab import LANE, OTHER_LANE
+from .processes import ROOT
 from .site_data import read_lane, serious
 from .synthetic import number, tag, write_tree
 
-ROOT = Path(__file__).resolve().parents[1]
 FILES = [page["file"] for page in PAGES] + ["method.html"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -77,25 +80,6 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     assert (html / "index.html").read_text() == "the old site"
     assert sorted(path.name for path in html.iterdir()) == [MARK, "index.html"]
     assert not list(tmp_path.glob(".publishing-*"))
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> tuple[list[Lane], Path]:
-    conf = write_tree(tmp_path, 6, series=40, machines=2)
-    return lanes(Path(conf.results_dir), Axis.load(conf.repo)), tmp_path
-
-
-def test_a_lane_holds_what_history_gives_of_the_same_launches(small: tuple[list[Lane], Path]) -> None:
-    found, folder = small
-    assert [lane.name for lane in found] == ["machine-0", "machine-1"]
-    for lane in found:
-        expected = history(read_launches(folder / "results", lane.name))
-        assert list(lane.found) == list(expected)
-        for series, releases in expected.items():
-            for release, pairs in releases.items():
-                kept = lane.found[series][release]
-                assert [case.number for _, case in kept] == [case.number for _, case in pairs]
-                assert [(one.session, one.round) for one, _ in kept] == [(one.session, one.round) for one, _ in pairs]
 
 
 def test_of_lanes_with_as_many_releases_the_recorders_is_last_and_first_is_the_one_with_most_series(
@@ -177,10 +161,12 @@ def test_pages_hold_what_was_stored(tmp_path: Path, page: Any) -> None:
         assert row["disturbed"] == uneasy
 
 
-def test_data_are_the_stored_numbers(lab: Path, site: Path) -> None:
+@pytest.mark.parametrize("name", [LANE, OTHER_LANE])
+def test_data_are_the_stored_numbers(lab: Path, site: Path, name: str) -> None:
     index = json.loads((site / "data" / "index.json").read_text())
     assert index["schema"] == 4
-    lane = read_lane(site / "data", index["lanes"][0]["id"])
+    assert {each["id"] for each in index["lanes"]} == {LANE, OTHER_LANE}
+    lane = read_lane(site / "data", name)
     stored = history(
         launch
         for launch in read_launches(lab / "results", lane["machine"]["machine"])
@@ -214,11 +200,6 @@ def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
     assert told
     assert all("repeated in release-py3.9, which has the same binary" in sentence for sentence in told)
     monkeypatch.chdir(lab)
-    from click.testing import CliRunner
-
-    from torch_history.analysis import labels
-    from torch_history.cli import main
-
     monkeypatch.setattr(labels, "explained", lambda: lambda sentence, _: sentence)
     command = ["regressions", "--environment", "release-py3.11", "--all", "--limit", "0"]
     said = CliRunner().invoke(main, command).output.splitlines()
@@ -258,10 +239,6 @@ def test_newest_of_a_lane_is_what_the_command_prints(lab: Path, site: Path, monk
     said = json.loads((site / "data" / f"{index['lanes'][0]['id']}-newest.json").read_text())
     lane = index["lanes"][0]
     command = ["compare", said["old"], said["new"], "--machine", lane["machine"], "--json"]
-    from click.testing import CliRunner
-
-    from torch_history.cli import main
-
     answer = CliRunner().invoke(main, [*command, "--environment", lane["environment"]])
     assert json.loads(answer.stdout) == said
 

@@ -14,8 +14,6 @@ import random
 import re
 import shutil
 import statistics
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +31,9 @@ from torch_history.analysis.verdicts import human
 from torch_history.site.code import code_of
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
+from .processes import ROOT
 from .site_data import history_of, read_lane, write_lane, write_script
 
-ROOT = Path(__file__).resolve().parents[1]
 SOLVED = 1e-9
 """How closely a page computes what it draws."""
 
@@ -135,55 +133,6 @@ def changed(site: Path, tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return write
-
-
-def made_up(releases: int, variants: int, launches: int = 3, unit: str = "seconds") -> dict[str, Any]:
-    """A lane of one benchmark, whose number is the variant's from 1 on, in milliseconds, with noise of 1 %."""
-    chance = random.Random(0)
-    metric = "time" if unit == "seconds" else "operators"
-    tags = [f"v{1 + i // 100}.{i % 100}.0" for i in range(releases)]
-
-    def number(variant: int) -> float:
-        return (variant + 1) * 1e-3 * (1 + chance.gauss(0, 0.01)) if unit == "seconds" else float(variant)
-
-    return {
-        "schema": 2,
-        "id": "made-up",
-        "machine": {"machine": "made-up", "device": "cpu"},
-        "environment": "release-py3.11",
-        "words": "made up",
-        "releases": [
-            {
-                "tag": tag,
-                "date": f"{2016 + i // 100}-{1 + i % 100 // 9:02}-{1 + i % 9:02}",
-                "estimated": False,
-                "facts": {},
-            }
-            for i, tag in enumerate(tags)
-        ],
-        "rounds": [[f"session-{i // 4:04}", 1 + k] for i in range(releases) for k in range(launches)],
-        "reasons": [],
-        "patterns": [[[i, (i - i % 4) * launches + k] for i in range(releases) for k in range(launches)]],
-        "series": [
-            {
-                "question": "question",
-                "metric": metric,
-                "benchmark": f"question.Question.track_{metric}",
-                "parameters": [f"variant_{variant}", "small"],
-                "variant": f"variant_{variant}",
-                "size": "small",
-                "unit": unit if unit == "seconds" else "",
-                "pattern": 0,
-                "numbers": [number(variant) for _ in range(releases * launches)],
-                "disturbed": [],
-                "missing": [],
-            }
-            for variant in range(variants)
-        ],
-        "steps": [],
-        "claims": [],
-        "limits": [],
-    }
 
 
 # --- upgrade
@@ -422,16 +371,6 @@ def test_old_addresses_lead_on(site: Path, page: Any) -> None:
             assert page.locator("#headline").inner_text().startswith("v2.0.1 → v2.1.0: ")
 
 
-def compare(lab: Path, data: dict[str, Any], old: str, new: str, *options: str) -> str:
-    """What `torch-history compare` prints of the same pair."""
-    machine, environment = data["machine"]["machine"], data["environment"]
-    code = "from torch_history.cli import main; main()"
-    asked = ["compare", old, new, "--machine", machine, "--lane", environment, *options]
-    answer = subprocess.run([sys.executable, "-c", code, *asked], cwd=lab, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
-
-
 @pytest.fixture
 def data(site: Path) -> dict[str, Any]:
     return data_of(site)
@@ -486,10 +425,9 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any,
     assert page.locator(".changes tbody tr").count() > 0
 
 
-def test_filters_work_together_and_are_restored(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
-    old, new = data["releases"][-2]["tag"], data["releases"][-1]["tag"]
-    show(page, site, "index", lane=LANE, cases="1", **{"from": old, "to": new})
-    changes = listed(json.loads(compare(lab, data, old, new, "--json"))["changes"])
+def test_filters_work_together_and_are_restored(site: Path, page: Any) -> None:
+    show(page, site, "index", lane=LANE, cases="1")
+    changes = listed(newest(site)["changes"])
     verdicts = list(dict.fromkeys(change["verdict"] for change in changes))[:2]
     for verdict in verdicts:
         chip = page.locator(".tally button", has_text=verdict)
@@ -675,18 +613,35 @@ def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
 
 
 def in_sessions(speeds: list[float], apart: float) -> dict[str, Any]:
-    """A lane whose sessions of three releases begin with the last one of the session before, in which everything takes
-    `speeds` times as long, and one session of two more releases, tied to none, where it takes `apart`."""
-    lane = made_up(2 * len(speeds) + 3, 2, 1)
+    """A lane of two variants whose sessions of three releases begin with the last one of the session before, in which
+    everything takes `speeds` times as long, and one session of two more releases, tied to none, where it takes `apart`."""
     blocks = [([2 * i, 2 * i + 1, 2 * i + 2], speed) for i, speed in enumerate(speeds)]
     blocks.append(([2 * len(speeds) + 1, 2 * len(speeds) + 2], apart))
-    placed = [(release, block, speed) for block, (of, speed) in enumerate(blocks) for release in of for _ in range(2)]
-    lane["rounds"] = [[f"session-{block:04}", 1] for block in range(len(blocks) - 1)] + [["session", 1]]
-    lane["patterns"] = [[[release, block] for release, block, _ in sorted(placed)]]
-    chance = random.Random(1)
-    for variant, series in enumerate(lane["series"]):
-        series["numbers"] = [(1 + variant) * speed * chance.uniform(0.98, 1.02) for *_, speed in sorted(placed)]
-    return lane
+    every = [(release, block, speed) for block, (of, speed) in enumerate(blocks) for release in of for _ in range(2)]
+    placed, chance = sorted(every), random.Random(1)
+    which: dict[str, Any] = {"question": "question", "metric": "time", "unit": "seconds", "size": "small"}
+    which |= {"benchmark": "question.Question.track_time", "pattern": 0, "disturbed": [], "missing": []}
+    series = []
+    for variant in range(2):
+        numbers = [(1 + variant) * speed * chance.uniform(0.98, 1.02) for *_, speed in placed]
+        name = f"variant_{variant}"
+        series.append({**which, "variant": name, "parameters": [name, "small"], "numbers": numbers})
+    releases = [
+        {"tag": f"v1.{i}.0", "date": f"2016-01-{1 + i:02}", "estimated": False, "facts": {}}
+        for i in range(2 * len(speeds) + 3)
+    ]
+    about: dict[str, Any] = {
+        "id": "made-up",
+        "words": "made up",
+        "steps": [],
+        "reasons": [],
+        "claims": [],
+        "limits": [],
+    }
+    about |= {"machine": {"machine": "made-up", "device": "cpu"}, "environment": "release-py3.11", "releases": releases}
+    about["rounds"] = [[f"session-{block:04}", 1] for block in range(len(blocks) - 1)] + [["session", 1]]
+    about["patterns"] = [[[release, block] for release, block, _ in placed]]
+    return {**about, "series": series}
 
 
 def test_times_are_drawn_less_what_their_sessions_do_to_the_whole_question(

@@ -13,12 +13,11 @@ import pytest
 
 from torch_history.analysis.series import History, Verdict, history
 from torch_history.analysis.verdicts import Change, compare_history
-from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_on_axis
 
+from .lab import AXIS
 from .processes import ROOT
 
-AXIS = Axis.load(ROOT / "releases.toml")
 MACHINE = "amd-epyc-family-26-model-2-2-cores"
 LANES = ("release-py3.9", "release-py3.11")
 

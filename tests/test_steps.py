@@ -4,7 +4,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,10 +25,10 @@ from torch_history.analysis.steps import (
     unconnected,
 )
 from torch_history.analysis.verdicts import compare_history
-from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 
-AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
+from .lab import AXIS
+
 TAGS = [release.tag for release in AXIS.releases]
 LANE = "release-py3.11"
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from torch_history.analysis.series import history
 from torch_history.measuring.kit.check import check
-from torch_history.releases.axis import Axis
 from torch_history.site import data
 from torch_history.site.data import Lane, file_name, lanes
 from torch_history.store import sources
@@ -27,6 +26,7 @@ from torch_history.store.launches import (
 )
 from torch_history.system import files as stored
 
+from .lab import AXIS
 from .processes import ROOT
 from .test_launches import some_launch
 
@@ -115,7 +115,7 @@ def two_machines(folder: Path) -> Path:
 def test_second_lane_of_one_id_is_refused_and_the_first_stays(tmp_path, warned, monkeypatch):
     results = two_machines(tmp_path / "results")
     monkeypatch.setattr(Lane, "id", property(lambda lane: "the-same"))
-    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"))
+    (found,) = lanes(results, AXIS)
     assert found.name == "mine"
     assert any("strangers" in said and "is that of another lane of mine" in said for said in warned)
 
@@ -130,7 +130,7 @@ def test_lane_that_raises_is_skipped_and_the_others_are_read(tmp_path, warned, m
         return read(folder, machine, *more)
 
     monkeypatch.setattr(data, "read_environment", raising)
-    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"))
+    (found,) = lanes(results, AXIS)
     assert found.name == "mine"
     assert any("strangers" in said and "a number where a text belongs" in said for said in warned)
 
@@ -149,16 +149,9 @@ def test_sample_out_of_bounds_is_left_out_and_checked(tmp_path, sample):
     append_launches(path, [launch(), launch(launch="1", cases=(Case(("'a'",), samples=(sample,)),))])
     (machine / "machine.json").write_text('{"machine": "here"}')
     assert len(list(read_file(path))) == 1
-    found = check(tmp_path, Axis.load(ROOT / "releases.toml"))
+    found = check(tmp_path, AXIS)
     assert len(found.problems) == 1
     assert "line 2" in found.problems[0]
-
-
-def test_facts_rounds_and_durations_are_bounded(tmp_path):
-    path = tmp_path / "a.jsonl"
-    wrong: list[dict[str, Any]] = [{"facts": {"conditions": 5}}, {"round": 10**30}, {"round": -1}, {"duration": 1e300}]
-    append_launches(path, [launch(**more) for more in wrong])
-    assert list(read_file(path)) == []
 
 
 def test_only_regular_files_are_read(tmp_path, warned):
@@ -191,7 +184,7 @@ def listed(one: Any, **more: Any) -> str:
 
 
 def problems_of(results: Path) -> list[str]:
-    return check(results, Axis.load(ROOT / "releases.toml")).problems
+    return check(results, AXIS).problems
 
 
 def test_exclusions_are_checked_line_by_line(tmp_path):
@@ -217,4 +210,4 @@ def test_what_is_listed_as_taken_out_may_not_be_among_the_results(tmp_path, more
 
 @pytest.mark.committed
 def test_committed_results_are_well_formed():
-    assert check(ROOT / "results", Axis.load(ROOT / "releases.toml")).problems == []
+    assert check(ROOT / "results", AXIS).problems == []

@@ -57,23 +57,6 @@ def test_its_interval_holds_the_truth():
     assert {tuple(each) for each in found} == {typical.Typical._fields}
 
 
-def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke():
-    lane, _ = measured(2, 1.0)
-    worst, best, broken = lane["series"][0], lane["series"][1], lane["series"][2]
-    for series, factor in ((worst, 3.0), (best, 0.5)):
-        series["numbers"] = [number * (factor if i % 2 else 1) for i, number in enumerate(series["numbers"])]
-    lane["reasons"] = ["it failed"]
-    lane["patterns"].append([[0, turn] for turn in range(ROUNDS)])
-    broken |= {"pattern": 1, "numbers": broken["numbers"][::2], "missing": [[1, 0, 1]]}
-    found = told(lane_of(lane), 0)
-    assert found["said"]["worst"].startswith(("3.0", "2.9"))
-    assert found["said"]["worst"].endswith(": variant_0 (small)")
-    assert "times faster" in found["said"]["best"]
-    assert found["said"]["best"].endswith(": variant_1 (small)")
-    assert found["said"]["broke"] == "1 case no longer runs"
-    assert found["said"]["decided"].startswith("1 slower, 1 faster, ")
-
-
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "said"),
     [

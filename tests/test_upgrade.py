@@ -29,6 +29,7 @@ from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
 
+from .lab import AXIS
 from .processes import ROOT
 from .test_launches import some_launch
 
@@ -332,7 +333,7 @@ def played(monkeypatch, tmp_path) -> Laboratory:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
     asked: Any = SimpleNamespace(old="2.0.1", new="2.15.0", lane="3.11")
-    path = upgrading.on_the_way(Axis.load(ROOT / "releases.toml"), asked, lambda words: None)
+    path = upgrading.on_the_way(AXIS, asked, lambda words: None)
     monkeypatch.setitem(globals(), "TAGS", tuple(release.tag for release in path))
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
     laboratory.out = SimpleNamespace(status=lambda words: contextlib.nullcontext())

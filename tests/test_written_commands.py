@@ -163,9 +163,3 @@ def read_by_asv(words: list[str]) -> None:
 
 def read_by_make(words: list[str]) -> None:
     ran("make", "--dry-run", *words, cwd=ROOT)
-
-
-def test_each_reason_for_not_running_a_command_is_needed():
-    for pattern in NOT_RUN:
-        assert any(re.fullmatch(pattern, command) for command in written()), pattern
-    assert {"asv show", "asv compare v2.0.1 v2.1.0", "asv publish", "asv preview"} <= set(RUN)

@@ -8,32 +8,19 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from asv import util
 from click.testing import CliRunner, Result
 
-from tests.test_launches import BYTES, ENVIRONMENT, TIME
-from tests.test_robust import RECORD, RELEASES, SAMPLES, file_of, save
+from tests.test_launches import ENVIRONMENT
+from tests.test_robust import RELEASES, file_of, fill
 from torch_history import cli
 from torch_history.system import files as stored
 
-__all__ = ["BYTES", "ENVIRONMENT", "RECORD", "RELEASES", "SAMPLES", "TIME", "command", "file_of", "fill", "within"]
+__all__ = ["ENVIRONMENT", "RELEASES", "command", "file_of", "fill", "within"]
 
 MEMORY = 6 * 2**30
 """Bytes of addresses that an attacked command may use; a machine of 4 GB of memory has them too."""
-
-
-def fill(results: Path, machine: str = "here") -> Path:
-    """Writes what a session on `machine` leaves for two releases, and asv's list of benchmarks; returns its folder."""
-    for release in RELEASES:
-        save(results, release)
-    folder = (results / "here").rename(results / machine) if machine != "here" else results / machine
-    util.write_json(folder / "machine.json", {**RECORD, "machine": machine}, api_version=1)
-    names = {"param_names": ["variant", "size"], "pretty_name": "", "code": "", "timeout": 60, "type": "track"}
-    util.write_json(results / "benchmarks.json", {of["name"]: {**of, **names} for of in (TIME, BYTES)}, api_version=2)
-    return folder
 
 
 def command(*arguments: str) -> Result:
