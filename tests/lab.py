@@ -36,11 +36,8 @@ RESULT = 60_000_000
 """Bytes of the matrix that the question intersection computes."""
 
 SIZES = {
-    "intersection": ("small",),
-    "saved_tensors": ("loop", "chain"),
-    "warm_up": ("one shape", "changing shapes"),
-    "batching": ("64 x 128", "4,096 x 64"),
-    "selection": ("vector 1 % x 100", "rows 1 % x 1", "rows 1 % x 100"),
+    **{"intersection": ("small",), "saved_tensors": ("loop", "chain"), "warm_up": ("one shape", "changing shapes")},
+    **{"batching": ("64 x 128", "4,096 x 64"), "selection": ("vector 1 % x 100", "rows 1 % x 1", "rows 1 % x 100")},
 }
 OF_SESSION = 4
 """Pairs of neighbours of one session."""
@@ -59,10 +56,8 @@ NO_COMPILER = "torch.compile needs torch >= 2.0"
 NO_GPU = "save_on_cpu with pinned memory needs a GPU"
 BROKEN = "RuntimeError: the stack is too high"
 SLOWER = {
-    ("intersection", "scripted"): ("2.1.0", 7.0),
-    ("selection", "cpp_index_reused"): ("2.15.0", 1.6),
-    ("batching", "tensor_of_lists"): ("2.15.0", 1 / 1.5),
-    ("batching", "vstack_rows"): ("2.5.1", 1.3),
+    **{("intersection", "scripted"): ("2.1.0", 7.0), ("selection", "cpp_index_reused"): ("2.15.0", 1.6)},
+    **{("batching", "tensor_of_lists"): ("2.15.0", 1 / 1.5), ("batching", "vstack_rows"): ("2.5.1", 1.3)},
 }
 """Question and variant -> the release from which its time is so many times as long."""
 
@@ -131,10 +126,7 @@ def _facts(environment: str, release: str) -> dict[str, Any]:
     year = RELEASES[environment].index(release)
     packages = [f"numpy==1.{20 + year}.0", "filelock==3.0", f"sympy==1.{10 + year // 2}", f"torch=={release}"]
     about: dict[str, Any] = {
-        "torch": release,
-        "cuda": f"12.{year}",
-        "onednn": f"3.{year}.1",
-        "mkl": "2024.2",
+        **{"torch": release, "cuda": f"12.{year}", "onednn": f"3.{year}.1", "mkl": "2024.2"},
         "numpy": f"1.{20 + year}.0",
     }
     about |= {"fuses_on_cpu": _at_least("2.1.0", release) is False, "python": environment[-4:], "packages": packages}
@@ -188,10 +180,7 @@ def _level(question: str, variant: str, size: str, release: str, metric: str) ->
         stalls = variant in ("scripted", "traced") and not _at_least("2.1.0", release)
         ratio = 40.0 if stalls else 1.5
         return {
-            "worst_over_median": ratio,
-            "worst_call": ratio * 1e-3,
-            "second_call": ratio * 1e-3,
-            "first_call": 0.05,
+            **{"worst_over_median": ratio, "worst_call": ratio * 1e-3, "second_call": ratio * 1e-3, "first_call": 0.05},
         }.get(metric, 1e-3)
     since, factor = SLOWER.get((question, variant), ("0", 1.0))
     level = 1e-3 * (1 + VARIANTS[question].index(variant) / 10) * (1 + SIZES[question].index(size))

@@ -75,9 +75,7 @@ def report(data: Path, command: Path, where: Path = ROOT, code: int = 0) -> subp
     program(folder / "gh", GH)
     (folder / "titles").touch()
     surroundings = {
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "TORCH_HISTORY": str(command),
-        "TITLES": str(folder / "titles"),
+        **{"PATH": f"{folder}:{os.environ['PATH']}", "TORCH_HISTORY": str(command), "TITLES": str(folder / "titles")},
         "BODY": str(folder / "body"),
     }
     script = [str(ROOT / ".ci" / "report-regressions"), str(data)]

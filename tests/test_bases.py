@@ -32,10 +32,8 @@ CPU_RECORD = {"machine": "here", "cpu": "AMD EPYC (family 26, model 2)", "device
 GPU_RECORD = {"machine": "nvidia-h100-80gb-hbm3", "cpu": "Xeon", "gpu": GPU, "device": "cuda"}
 RECORDED = {
     card: {
-        "machine": f"recorded-{card}-no-kernel-ran",
-        "cpu": f"{name} pretended by the recorder, no kernel ran",
-        "device": "recorder",
-        "card": card,
+        **{"machine": f"recorded-{card}-no-kernel-ran", "cpu": f"{name} pretended by the recorder, no kernel ran"},
+        **{"device": "recorder", "card": card},
     }
     for card, name in (("turing", "Tesla T4"), ("hopper", GPU))
 }

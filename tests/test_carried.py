@@ -304,18 +304,12 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
 
 FILE = tarfile.REGTYPE
 HOSTILE = {
-    "a link": tar(("a", tarfile.SYMTYPE, 0)),
-    "a hard link": tar(("a", FILE, 1), ("b", tarfile.LNKTYPE, 0)),
-    "a pipe": tar(("a", tarfile.FIFOTYPE, 0)),
-    "a file twice": tar(("a", FILE, 1), ("a", FILE, 1)),
+    **{"a link": tar(("a", tarfile.SYMTYPE, 0)), "a hard link": tar(("a", FILE, 1), ("b", tarfile.LNKTYPE, 0))},
+    **{"a pipe": tar(("a", tarfile.FIFOTYPE, 0)), "a file twice": tar(("a", FILE, 1), ("a", FILE, 1))},
     "a file in a file": tar(("a", FILE, 1), ("a/b", FILE, 1)),
-    "a file over a folder": tar(("a/b", FILE, 1), ("a", FILE, 1)),
-    "6 GiB in a file": tar(("a", FILE, 6 * 2**30)),
-    "a file that is cut short": tar(("a", FILE, 2**20)),
-    "nothing": b"",
-    "no xz": b"\xff" * 5000,
-    "xz that is cut short": tar(("a", FILE, 100))[:60],
-    "no tar": lzma.compress(b"\x01" * 5000),
+    **{"a file over a folder": tar(("a/b", FILE, 1), ("a", FILE, 1)), "6 GiB in a file": tar(("a", FILE, 6 * 2**30))},
+    **{"a file that is cut short": tar(("a", FILE, 2**20)), "nothing": b"", "no xz": b"\xff" * 5000},
+    **{"xz that is cut short": tar(("a", FILE, 100))[:60], "no tar": lzma.compress(b"\x01" * 5000)},
     "much memory": lzma.compress(b"", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]),
 }
 
@@ -417,10 +411,7 @@ def plain_about(**changed: Any) -> About:
     wheel = "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl"
     stored = {"release": "v2.15.0", "python": "3.12", "cuda": "13.2", "architecture": 90, "wheel": wheel}
     stored |= {
-        "sha256": "0" * 64,
-        "code": "with device code for sm_90 only",
-        "asked": [],
-        "library_calls": {},
+        **{"sha256": "0" * 64, "code": "with device code for sm_90 only", "asked": [], "library_calls": {}},
         "known": [],
     }
     return msgspec.convert({**stored, **changed}, About)
@@ -606,9 +597,7 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
         *options,
     ]
     env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "PYTHON": str(machine_python),
+        **{"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(machine_python)},
         "TORCH_HISTORY_MACHINE": "far",
     }
     ran(*command, cwd=tmp_path, env=env)

@@ -17,15 +17,12 @@ OLD, NEW = "2.14.1", "2.15.0"
 METRICS = {
     "training_step": {"time", "cpu_time", "peak_memory", "resident_growth"},
     "import_time": {"process_time", "process_cpu_time", "process_peak_memory"},
-    "script": {"process_time", "process_cpu_time", "process_peak_memory"},
-    "data_loader": {"time", "cpu_time"},
+    **{"script": {"process_time", "process_cpu_time", "process_peak_memory"}, "data_loader": {"time", "cpu_time"}},
     "compile_time": {"first_call", "second_call", "compile_time", "median_call"},
     "changing_shapes": {"first_call", "second_call", "median_call", "worst_call", "stalls"},
-    "leak_in_python": {"resident_memory", "resident_growth"},
-    "leak_in_cpp": {"resident_growth"},
+    **{"leak_in_python": {"resident_memory", "resident_growth"}, "leak_in_cpp": {"resident_growth"}},
     "scripted_model": {"time", "peak_memory", "operators", "allocations"},
-    "data_file": {"time", "peak_memory", "operators", "allocations"},
-    "threads": {"time", "cpu_time"},
+    **{"data_file": {"time", "peak_memory", "operators", "allocations"}, "threads": {"time", "cpu_time"}},
     "torchvision_model": {"time", "peak_memory", "operators", "allocations"},
 }
 """Example -> the metrics that it is to give on both releases."""

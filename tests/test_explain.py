@@ -257,12 +257,8 @@ def test_share_that_is_removed_lies_in_its_interval() -> None:
 @pytest.mark.parametrize(
     ("share", "expected"),
     [
-        (Share(0.95, 0.8, 1.1), "CAUSE"),
-        (Share(0.95, 0.3, 1.6), "PART"),
-        (Share(0.95, -0.3, 2.2), "UNKNOWN"),
-        (Share(0.5, 0.3, 0.7), "PART"),
-        (Share(0.0, -0.1, 0.1), "CLEARED"),
-        (Share(-3.0, -3.1, -2.9), "CLEARED"),
+        *((Share(0.95, 0.8, 1.1), "CAUSE"), (Share(0.95, 0.3, 1.6), "PART"), (Share(0.95, -0.3, 2.2), "UNKNOWN")),
+        *((Share(0.5, 0.3, 0.7), "PART"), (Share(0.0, -0.1, 0.1), "CLEARED"), (Share(-3.0, -3.1, -2.9), "CLEARED")),
         (Share(3.0, 2.9, 3.1), "UNKNOWN"),
     ],
 )
@@ -293,12 +289,9 @@ def test_symbols_of_two_releases_share_their_names(symbol: str, expected: str) -
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("libtorch_cpu.so", "libtorch_cpu"),
-        ("libgomp-a34b3233.so.1", "libgomp"),
-        ("[kernel.kallsyms]", "the kernel"),
-        ("[unknown]", "code made at run time"),
-        ("[JIT] tid 123", "code made at run time"),
-        ("libc.so.6", "libc"),
+        *(("libtorch_cpu.so", "libtorch_cpu"), ("libgomp-a34b3233.so.1", "libgomp")),
+        *(("[kernel.kallsyms]", "the kernel"), ("[unknown]", "code made at run time")),
+        *(("[JIT] tid 123", "code made at run time"), ("libc.so.6", "libc")),
         ("_multiarray_umath.cpython-311-x86_64-linux-gnu.so", "_multiarray_umath"),
     ],
 )
@@ -312,12 +305,9 @@ def test_libraries_of_two_releases_share_their_names(name: str, expected: str) -
 @pytest.mark.parametrize(
     ("name", "waits"),
     [
-        ("<method 'poll' of 'select.poll' objects>", True),
-        ("<built-in method time.sleep>", True),
-        ("<method 'acquire' of '_thread.lock' objects>", True),
-        ("the kernel: futex_wait_queue", True),
-        ("<built-in method torch.select>", False),
-        ("<method 'select' of 'torch._C.TensorBase' objects>", False),
+        *(("<method 'poll' of 'select.poll' objects>", True), ("<built-in method time.sleep>", True)),
+        *(("<method 'acquire' of '_thread.lock' objects>", True), ("the kernel: futex_wait_queue", True)),
+        *(("<built-in method torch.select>", False), ("<method 'select' of 'torch._C.TensorBase' objects>", False)),
     ],
 )
 def test_place_that_waits_for_another_process_is_no_cause(name: str, waits: bool) -> None:

@@ -81,9 +81,7 @@ def test_program_with_arguments_is_run_as_python_runs_it(tmp_path: Path) -> None
     ("words", "name"),
     [
         (["/usr/bin/g++", "-O3", "/tmp/xyz/cabc.cpp", "-o", "cabc.so"], "g++ on *.cpp"),
-        (["/env/bin/python3.11", "-c", "import torch"], "python"),
-        ("ls -l", "ls"),
-        ([b"true"], "true"),
+        *((["/env/bin/python3.11", "-c", "import torch"], "python"), ("ls -l", "ls"), ([b"true"], "true")),
     ],
 )
 def test_commands_of_two_releases_share_their_names(words: object, name: str) -> None:
@@ -114,11 +112,9 @@ class DrawnOnce(Drawn):
             total = sum(seconds for seconds, _ in rows.values()) + 0.5
             functions = {once.ELSEWHERE: [total - 0.5, 0], "codecache.py compile": [0.5, 0]}
             return {
-                "seconds": total,
-                "processes": rows,
+                **{"seconds": total, "processes": rows},
                 "packages": {once.ELSEWHERE: [total - 0.5, 0], "torch._inductor": [0.5, 40]},
-                "functions": functions,
-                "traces": [ANOTHER_PROCESS],
+                **{"functions": functions, "traces": [ANOTHER_PROCESS]},
             }
 
         launch.ask = asked  # type: ignore[method-assign]
@@ -177,11 +173,8 @@ EVERY = [_of(metric, name, "") for name, metrics in OF_EACH.items() for metric i
 @pytest.mark.parametrize(
     ("words", "metrics"),
     [
-        ("f", ["time"]),
-        ("f first call", ["first_call"]),
-        ("f peak memory", ["peak_memory"]),
-        ("mine operators, f", ["operators"]),
-        ("command", ["process_time"]),
+        *(("f", ["time"]), ("f first call", ["first_call"]), ("f peak memory", ["peak_memory"])),
+        *(("mine operators, f", ["operators"]), ("command", ["process_time"])),
         ("process cpu time command", ["process_cpu_time"]),
     ],
 )

@@ -35,10 +35,8 @@ def test_sizes_of_a_variant_are_one_finding_and_calls_from_cpp_belong_to_it() ->
 @pytest.mark.parametrize(
     "other",
     [
-        changed("take", "b", 0.8),
-        changed("take", "b", 1.2, metric="forward_time"),
-        changed("take", "b", 1.2, question="batching"),
-        changed("mask", "b", 1.2),
+        *(changed("take", "b", 0.8), changed("take", "b", 1.2, metric="forward_time")),
+        *(changed("take", "b", 1.2, question="batching"), changed("mask", "b", 1.2)),
     ],
 )
 def test_direction_metric_question_and_variant_part_findings(other: Change) -> None:

@@ -112,15 +112,8 @@ def test_reasons_of_work_count_and_those_of_idling_do_not():
     lines = ["1200, 2619, 80, 690, 99, 0x4", "1100, 2619, 87, 650, 99, 0x24", WORK, WORK, "345, 2619, 60, 90, 0, 0x9"]
     samples = [sample for line in lines if (sample := sample_of(line))]
     assert summary(samples) == {
-        "samples": 5,
-        "working": 4,
-        "sm_megahertz": 1590,
-        "least_sm_megahertz": 1100,
-        "memory_megahertz": 2619,
-        "celsius": 87,
-        "watts": 690,
-        "throttled": "0x24",
-        "throttled_share": 0.5,
+        **{"samples": 5, "working": 4, "sm_megahertz": 1590, "least_sm_megahertz": 1100, "memory_megahertz": 2619},
+        **{"celsius": 87, "watts": 690, "throttled": "0x24", "throttled_share": 0.5},
     }
     assert reasons_in_words("0x24") == "limit of power, heat, by the driver"
     assert reasons_in_words("0x404") == "limit of power, 0x400"

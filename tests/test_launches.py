@@ -24,10 +24,7 @@ from torch_history.store.launches import Case, Launch, append_launches, read_env
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
 TIME: dict[str, Any] = {
-    "name": "intersection.Intersection.track_time",
-    "version": "1",
-    "type": "time",
-    "unit": "seconds",
+    **{"name": "intersection.Intersection.track_time", "version": "1", "type": "time", "unit": "seconds"},
     "params": [["'eager'", "'scripted'"], ["'small'", "'paper'"]],
 }
 """Cases in asv's order: (eager, small), (eager, paper), (scripted, small), (scripted, paper)."""

@@ -17,22 +17,14 @@ DIMS: dict[str, Any] = {
     "lstm": {"batch": 2, "tokens": 4, "width": 3, "hidden": 5},
     "embedding": {"batch": 7, "fields": 2, "words": 11, "width": 3, "hidden": 4},
     "graph": {"nodes": 6, "edges": 15, "width": 3, "hidden": 4},
-    "attention": {"batch": 2, "heads": 2, "tokens": 5, "width": 3},
-    "fourier": {"signals": 3, "samples": 8},
-    "systems": {"count": 3, "side": 4, "columns": 2},
-    "optimizer": {"tensors": 3, "side": 2},
+    **{"attention": {"batch": 2, "heads": 2, "tokens": 5, "width": 3}, "fourier": {"signals": 3, "samples": 8}},
+    **{"systems": {"count": 3, "side": 4, "columns": 2}, "optimizer": {"tensors": 3, "side": 2}},
 }
 TRAINING = {
-    "transformer_training": "transformer",
-    "transformer_training_autocast": "transformer",
-    "convolutional_training": "convolutional",
-    "convolutional_training_channels_last": "convolutional",
-    "convolutional_training_autocast": "convolutional",
-    "lstm_training": "lstm",
-    "embedding_dense": "embedding",
-    "embedding_sparse": "embedding",
-    "graph_index_add": "graph",
-    "graph_scatter_add": "graph",
+    **{"transformer_training": "transformer", "transformer_training_autocast": "transformer"},
+    **{"convolutional_training": "convolutional", "convolutional_training_channels_last": "convolutional"},
+    **{"convolutional_training_autocast": "convolutional", "lstm_training": "lstm", "embedding_dense": "embedding"},
+    **{"embedding_sparse": "embedding", "graph_index_add": "graph", "graph_scatter_add": "graph"},
 }
 OFF = {torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 ARGUMENTS = models.Arguments(DIMS, "cpu", 7)
@@ -119,11 +111,7 @@ def graph(w: dict, x: Any, edges: Any) -> Any:
 
 
 PREDICTED: dict[str, Any] = {
-    "transformer": block,
-    "convolutional": convolutional,
-    "lstm": lstm,
-    "embedding": embedding,
-    "graph": graph,
+    **{"transformer": block, "convolutional": convolutional, "lstm": lstm, "embedding": embedding, "graph": graph},
 }
 
 

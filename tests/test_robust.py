@@ -46,16 +46,11 @@ SAMPLES = [[0.25, 0.5], [2.5, 2.25], [0.125, 0.5], [0.25, 0.5]]
 RECORD = {"machine": "here", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda whole: b"",
-    "cut": lambda whole: whole[:-20],
-    "junk": lambda whole: random.Random(5).randbytes(300),
-    "a list": lambda whole: b'[["a", 1]]',
-    "a number": lambda whole: b"5",
-    "null": lambda whole: b"null",
-    "another object": lambda whole: b'{"version": 1, "a": {}}',
-    "nested": lambda whole: b"[" * 100_000,
-    "NaN": lambda whole: b"NaN",
-    "half a character": lambda whole: b'{"machine": "\\ud800", "id": "\\ud800"}',
+    **{"empty": lambda whole: b"", "cut": lambda whole: whole[:-20]},
+    **{"junk": lambda whole: random.Random(5).randbytes(300), "a list": lambda whole: b'[["a", 1]]'},
+    **{"a number": lambda whole: b"5", "null": lambda whole: b"null"},
+    **{"another object": lambda whole: b'{"version": 1, "a": {}}', "nested": lambda whole: b"[" * 100_000},
+    **{"NaN": lambda whole: b"NaN", "half a character": lambda whole: b'{"machine": "\\ud800", "id": "\\ud800"}'},
 }
 
 

@@ -54,9 +54,7 @@ def test_bytes_and_allocations_are_what_arithmetic_says(columns):
     indexed = result + index
     # n bytes of mask become float32 beside the product; masked_select counts in int64 first, and flattens rows
     want = {
-        "mask": (indexed, 2 * uses),
-        "nonzero_each_time": (indexed, 2 * uses),
-        "index_reused": (indexed, uses + 1),
+        **{"mask": (indexed, 2 * uses), "nonzero_each_time": (indexed, 2 * uses), "index_reused": (indexed, uses + 1)},
         "index_select_reused": (indexed, uses + 1),
         "take_reused": (result + index * columns, uses + 1 if columns == 1 else uses + 5),
         "where_product": (x + 4 * rows, 2 * uses),

@@ -22,11 +22,7 @@ VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 def test_summary_of_a_sequence_that_stalls_at_the_second_and_a_late_call():
     seconds = [9.0, 1.0, *[0.5] * 8, *[0.02] * 20, 0.3, *[0.02] * 20]
     assert sequence.summary(seconds) == {
-        "first_call": 9.0,
-        "second_call": 1.0,
-        "median_call": 0.02,
-        "worst_call": 1.0,
-        "worst_over_median": 50.0,
+        **{"first_call": 9.0, "second_call": 1.0, "median_call": 0.02, "worst_call": 1.0, "worst_over_median": 50.0},
         "stalls": 10,
     }
 

@@ -35,12 +35,8 @@ from torch_history.measuring.upgrading.sessions import Sessions, Spent
 from torch_history.store.launches import Launch
 
 TIME: dict[str, Any] = {
-    "name": "selection.Selection.track_time",
-    "version": "1",
-    "type": "track",
-    "unit": "seconds",
-    "params": [["'even'", "'noisy'", "'slower'", "'absent'"], ["'small'", "'paper'"]],
-    "timeout": None,
+    **{"name": "selection.Selection.track_time", "version": "1", "type": "track", "unit": "seconds"},
+    **{"params": [["'even'", "'noisy'", "'slower'", "'absent'"], ["'small'", "'paper'"]], "timeout": None},
 }
 BYTES = {**TIME, "name": "selection.Selection.track_peak_memory", "unit": "bytes"}
 KERNELS = {**BYTES, "name": "selection.Selection.track_kernels", "unit": "kernels"}

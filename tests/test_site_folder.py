@@ -52,20 +52,12 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (".", "holds the results"),
-        ("..", "holds the results"),
-        ("../..", "holds the results"),
-        ("results", "is the results"),
-        ("results/new", "lies within the results"),
-        ("results/machine-0/new/html", "lies within the results"),
-        ("env", "is the releases' environments"),
-        ("env/new", "lies within the releases' environments"),
-        ("benchmarks/new", "lies within the benchmarks"),
-        (".git", "lies within a folder of git's"),
-        (".git/new", "lies within a folder of git's"),
-        ("docs", f"none named {MARK}"),
-        ("a-link", "is the results"),
-        ("releases.toml", "is no folder"),
+        *((".", "holds the results"), ("..", "holds the results"), ("../..", "holds the results")),
+        *(("results", "is the results"), ("results/new", "lies within the results")),
+        *(("results/machine-0/new/html", "lies within the results"), ("env", "is the releases' environments")),
+        *(("env/new", "lies within the releases' environments"), ("benchmarks/new", "lies within the benchmarks")),
+        *((".git", "lies within a folder of git's"), (".git/new", "lies within a folder of git's")),
+        *(("docs", f"none named {MARK}"), ("a-link", "is the results"), ("releases.toml", "is no folder")),
     ],
 )
 @pytest.mark.parametrize("marked", [False, True])
@@ -89,10 +81,8 @@ def test_the_home_folder_and_the_checkout_that_runs_are_refused_where_the_result
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "elsewhere" / "home"))
     for asked, said in (
-        (tmp_path / "elsewhere", "holds your home folder"),
-        (tmp_path / "elsewhere" / "home", "is your home folder"),
-        (ROOT, "is the checkout"),
-        (ROOT.parent, "holds the (checkout|results)"),
+        *((tmp_path / "elsewhere", "holds your home folder"), (tmp_path / "elsewhere" / "home", "is your home folder")),
+        *((ROOT, "is the checkout"), (ROOT.parent, "holds the (checkout|results)")),
     ):
         with pytest.raises(UserError, match=said):
             require_replaceable(asked, checkout)

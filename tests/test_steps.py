@@ -267,12 +267,10 @@ def test_a_launch_each_tells_nothing():
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([4, 9, 4, 4], [(Kind.EXCURSION, 1, 1)]),
-        ([4, 9, 9, 9, 4], [(Kind.EXCURSION, 1, 3)]),
+        *(([4, 9, 4, 4], [(Kind.EXCURSION, 1, 1)]), ([4, 9, 9, 9, 4], [(Kind.EXCURSION, 1, 3)])),
         ([4, 9, 8, 4], [(Kind.STEP, 3, 3), (Kind.STEP, 2, 2), (Kind.STEP, 1, 1)]),
         ([4, *[9] * (EXCURSION + 1), 4], [(Kind.STEP, EXCURSION + 2, EXCURSION + 2), (Kind.STEP, 1, 1)]),
-        ([4, 9, 4, 9, 9, 9], [(Kind.STEP, 3, 3), (Kind.EXCURSION, 1, 1)]),
-        ([4, 4, 9], [(Kind.STEP, 2, 2)]),
+        *(([4, 9, 4, 9, 9, 9], [(Kind.STEP, 3, 3), (Kind.EXCURSION, 1, 1)]), ([4, 4, 9], [(Kind.STEP, 2, 2)])),
         ([4], []),
     ],
 )

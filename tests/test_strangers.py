@@ -174,9 +174,7 @@ def listed(one: Any, **more: Any) -> str:
     """A line of exclusions.jsonl about a launch."""
     names = dict.fromkeys(("machine", "rule", "reason"), "x")
     known = {
-        "session": one.session,
-        "benchmark": one.benchmark,
-        "environments": [one.environment],
+        **{"session": one.session, "benchmark": one.benchmark, "environments": [one.environment]},
         "releases": [one.release],
     }
     when = {"launches": 1, "cases": 1, "first": one.started_at, "last": one.started_at}

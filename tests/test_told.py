@@ -59,15 +59,9 @@ REASONS = (
     "a sentence\x1cwith\u00a0odd\u2003space and $x_1$ ~ naïve_ _é.",
 )
 FACTS: dict[str, list[Any]] = {
-    "fuses_on_cpu": [True, False],
-    "cpu_capability": ["AVX2", "AVX512"],
-    "onednn": ["2.6.0", "3.1.1", None],
-    "mkl": ["2022.2"],
-    "cuda": ["11.7", "12.1"],
-    "cudnn": ["8.5.0", "8.9.2"],
-    "compiler": ["GCC 9.3", "GCC 13.3"],
-    "threads": [1, 2],
-    "numpy": ["1.26.4"],
+    **{"fuses_on_cpu": [True, False], "cpu_capability": ["AVX2", "AVX512"], "onednn": ["2.6.0", "3.1.1", None]},
+    **{"mkl": ["2022.2"], "cuda": ["11.7", "12.1"], "cudnn": ["8.5.0", "8.9.2"], "compiler": ["GCC 9.3", "GCC 13.3"]},
+    **{"threads": [1, 2], "numpy": ["1.26.4"]},
 }
 Sessions = list[tuple[list[str], list[int]]]
 

@@ -102,11 +102,8 @@ def test_check_refuses_a_result_of_another_picture_or_none(calls):
     late[3] = right[3] + 0.02 * right[3].abs().max()
     unnumbered[2] = right[2] * float("nan")
     wrong = {
-        "3 results of 4 calls": right[:3],
-        "call 1 is off by": swapped,
-        "call 3 is off by nan": unnumbered,
-        "call 4 is off by 0.02": late,
-        "call 1 is torch.float64": [result.double() for result in right],
+        **{"3 results of 4 calls": right[:3], "call 1 is off by": swapped, "call 3 is off by nan": unnumbered},
+        **{"call 4 is off by 0.02": late, "call 1 is torch.float64": [result.double() for result in right]},
         r"call 1 is torch.float32 \(10,\)": [result[0] for result in right],
     }
     for sentence, results in wrong.items():

@@ -31,12 +31,9 @@ def env(tmp_path) -> Path:
     """A folder with an environment of torch 9.0.0 and a package that it needs."""
     packages = tmp_path / "env" / "v9.0.0-py3.11" / "lib" / "python3.11" / "site-packages"
     torch = {
-        "torch/version.py": VERSION.encode(),
-        "torch/share/cmake/Torch/TorchConfig.cmake": CMAKE.encode(),
-        "torch/__init__.py": b"",
-        "torch/lib/libtorch_python.so": PYTHON,
-        "torch/lib/libtorch_cuda-12345678.so": CUDA,
-        "torch/lib/libgomp.so.1": LIBRARY,
+        **{"torch/version.py": VERSION.encode(), "torch/share/cmake/Torch/TorchConfig.cmake": CMAKE.encode()},
+        **{"torch/__init__.py": b"", "torch/lib/libtorch_python.so": PYTHON},
+        **{"torch/lib/libtorch_cuda-12345678.so": CUDA, "torch/lib/libgomp.so.1": LIBRARY},
     }
     install(packages, "torch-9.0.0", torch)
     install(packages, "nvidia_nccl_cu12-2.1", {"nvidia/a": b"four"})

@@ -18,14 +18,8 @@ from .processes import ROOT
 
 CASE = ("'mask'", "'small'")
 OLD: dict[str, Any] = {
-    "torch": "2.0.1",
-    "cuda": "11.7",
-    "onednn": "2.6.0",
-    "mkl": "2022.2",
-    "fuses_on_cpu": True,
-    "python": "3.11.7",
-    "numpy": "1.26.4",
-    "packages": ["triton==2.0.0"],
+    **{"torch": "2.0.1", "cuda": "11.7", "onednn": "2.6.0", "mkl": "2022.2", "fuses_on_cpu": True, "python": "3.11.7"},
+    **{"numpy": "1.26.4", "packages": ["triton==2.0.0"]},
 }
 
 
@@ -180,12 +174,8 @@ def test_slow_change_is_explained_by_evidence_of_both_its_ends_and_not_by_that_o
 @pytest.mark.parametrize(
     "other",
     [
-        known(case=("'mask'", "'large'")),
-        known("v2.0.0", "v2.2.0"),
-        known("v2.0.1", "v2.3.0"),
-        known(ratio=0.9),
-        known(ratio=1.02),
-        known()._replace(environment="release-py3.9"),
+        *(known(case=("'mask'", "'large'")), known("v2.0.0", "v2.2.0"), known("v2.0.1", "v2.3.0"), known(ratio=0.9)),
+        *(known(ratio=1.02), known()._replace(environment="release-py3.9")),
         known()._replace(benchmark="saved_tensors.SavedTensors.track_forward_time"),
     ],
     ids=["another size", "begins before", "ends after", "the other way", "too small", "another lane", "another metric"],
@@ -271,11 +261,8 @@ def test_every_cause_found_by_hand_names_the_item_of_the_page_that_says_how(caus
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("1.13.1+cu117", "2.0.0+cu117", True),
-        ("1.8.1", "2.10.0", True),
-        ("2.0.0", "2.0.1", False),
-        ("2.0.0", "1.13.1", False),
-        ("", "2.0.0", False),
+        *(("1.13.1+cu117", "2.0.0+cu117", True), ("1.8.1", "2.10.0", True), ("2.0.0", "2.0.1", False)),
+        *(("2.0.0", "1.13.1", False), ("", "2.0.0", False)),
     ],
 )
 def test_cause_that_was_looked_for_is_told_of_what_spans_its_release(old: str, new: str, expected: bool) -> None:

@@ -54,11 +54,9 @@ def every_file(results: Path) -> list[Path]:
 def odd(elsewhere: Path) -> dict[str, Callable[[Path], object]]:
     """What may lie where a file is expected, in words -> what makes it there."""
     return {
-        "a pipe": os.mkfifo,
-        "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+        **{"a pipe": os.mkfifo, "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero")},
         "a link to a file elsewhere": lambda path: path.symlink_to(elsewhere),
-        "a link to itself": lambda path: path.symlink_to(path.name),
-        "a folder": Path.mkdir,
+        **{"a link to itself": lambda path: path.symlink_to(path.name), "a folder": Path.mkdir},
         "nested lists": lambda path: path.write_text("[" * NESTED),
         "nested objects": lambda path: path.write_text('{"facts":' * NESTED),
         "a sparse file of 100 GB": lambda path: os.truncate(path, 100 * 2**30) if not path.write_bytes(b"") else None,
@@ -291,11 +289,9 @@ def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_pat
     usual = said_by_check(whole).splitlines()
     for place in ("", "certificates", "here", "here/causes", "here/calibration", "here/agreement"):
         for name, make in {
-            "nested": lambda path: repository(path, ran),
-            ".git": lambda path: repository(path.parent, ran),
+            **{"nested": lambda path: repository(path, ran), ".git": lambda path: repository(path.parent, ran)},
             "x.damaged-1": lambda path: path.write_text("damaged"),
-            "y.damaged-1": lambda path: repository(path, ran),
-            "link": lambda path: path.symlink_to(tmp_path),
+            **{"y.damaged-1": lambda path: repository(path, ran), "link": lambda path: path.symlink_to(tmp_path)},
             "folder": Path.mkdir,
         }.items():
             path = whole / place / name

@@ -133,12 +133,9 @@ def changed(value: Any) -> list[dict[str, Any]]:
     case = {"parameters": ["'a'", "'small'"]}
     counts = {"benchmark": "intersection.Intersection.track_peak_memory"}
     return [
-        {**whole, "cases": [{**case, "samples": [value]}]},
-        {**whole, "cases": [{**case, "value": value}]},
-        {**whole, **counts, "cases": [{**case, "value": value}]},
-        {**whole, "duration": value},
-        {**whole, "round": value},
-        {**whole, "facts": {"conditions": value}},
+        *({**whole, "cases": [{**case, "samples": [value]}]}, {**whole, "cases": [{**case, "value": value}]}),
+        *({**whole, **counts, "cases": [{**case, "value": value}]}, {**whole, "duration": value}),
+        *({**whole, "round": value}, {**whole, "facts": {"conditions": value}}),
         {**whole, "facts": {"conditions": {"load": value, "disturbed": value}}},
         *({**whole, "cases": [{**case, "samples": [1.0], "returned": each}]} for each in returned(value)),
     ]
@@ -184,10 +181,8 @@ def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, 
     number = len(list(read_launches(results, "here")))
     makers: dict[str, Callable[[Path], object]] = {
         "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
-        "a link to /dev/random": lambda path: path.symlink_to("/dev/urandom"),
-        "a pipe": os.mkfifo,
-        "a folder": Path.mkdir,
-        "a link to itself": lambda path: path.symlink_to(path.name),
+        **{"a link to /dev/random": lambda path: path.symlink_to("/dev/urandom"), "a pipe": os.mkfifo},
+        **{"a folder": Path.mkdir, "a link to itself": lambda path: path.symlink_to(path.name)},
         "a link to nothing": lambda path: path.symlink_to("nothing"),
         "a sparse file of 100 GB": lambda path: os.truncate(path, 100 * 2**30) if not path.write_bytes(b"") else None,
     }
@@ -213,14 +208,11 @@ def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, at
     attack = attacks("ids")
     axis = Axis.load("releases.toml")
     pairs = [
-        (("a-b", "release-py3.11"), ("a", "b-release-py3.11")),
-        (("a", "release-py3.11"), ("a", "release-py3-11")),
+        *((("a-b", "release-py3.11"), ("a", "b-release-py3.11")), (("a", "release-py3.11"), ("a", "release-py3-11"))),
         (("a.b", "release-py3.11"), ("a-b", "release-py3.11")),
-        (("a b", "release-py3.11"), ("a_b", "release-py3.11")),
-        (("A", "release-py3.11"), ("a", "release-py3.11")),
+        *((("a b", "release-py3.11"), ("a_b", "release-py3.11")), (("A", "release-py3.11"), ("a", "release-py3.11"))),
         (("a-2-cores", "release-py3.11"), ("a-2", "cores-release-py3.11")),
-        (("é", "release-py3.11"), ("ë", "release-py3.11")),
-        (("a-", "release-py3.11"), ("-a", "release-py3.11")),
+        *((("é", "release-py3.11"), ("ë", "release-py3.11")), (("a-", "release-py3.11"), ("-a", "release-py3.11"))),
     ]
     for number, pair in enumerate(pairs):
         with attack(f"{pair}"):

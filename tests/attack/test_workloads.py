@@ -71,14 +71,9 @@ functions = {
 """
 
 REASONS = {
-    "endless": r"timed out \(timeout 4",
-    "hungry": r"allocate|memory|signal 9",
-    "forks": r"exit status 7",
-    "loud": r"exit status 9",
-    "crashes": r"signal 11",
-    "exits 0": r"ended without an answer",
-    "exits 3": r"exit status 3",
-    "deletes": r"ValueError: it is gone",
+    **{"endless": r"timed out \(timeout 4", "hungry": r"allocate|memory|signal 9", "forks": r"exit status 7"},
+    **{"loud": r"exit status 9", "crashes": r"signal 11", "exits 0": r"ended without an answer"},
+    **{"exits 3": r"exit status 3", "deletes": r"ValueError: it is gone"},
 }
 """Function -> what its own reason says; all others have numbers."""
 
