@@ -1,7 +1,9 @@
-"""Runs one of PyTorch's own tests on the recorder, inside a release; `conformance.py` starts it. Torch and Python 3.9 alone.
+"""Runs PyTorch's own tests on the recorder, inside a release; `conformance.py` starts it. Torch and Python 3.9 alone.
 
-    python conforming.py FILE            prints the tests of FILE that are named on standard input, as JSON
-    python conforming.py FILE CLASS TEST prints how that test ends, as JSON
+    python conforming.py FILE DESCRIPTOR   answers each line of standard input on the descriptor, in lines of JSON
+
+A line has `wanted`, names of tests of which FILE is asked, or `test`, its class and name, and perhaps `unfinished`. Each is
+answered in a process of its own, which was forked before CUDA was touched: importing torch takes longer than most tests.
 
 No kernel runs, so of tensors that are compared shape, type and device count and values do not, and a tensor is true. How
 long PyTorch's spinning kernel takes, which it would measure, is given.
@@ -9,8 +11,11 @@ long PyTorch's spinning kernel takes, which it would measure, is given.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import importlib.util
 import json
+import os
 import sys
 import unittest
 from collections.abc import Callable
@@ -18,12 +23,17 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.testing._internal import common_utils
 
-from recorder.record import recording, unanswered
+from measure.counted import in_process
+from recorder.record import UNFINISHED, recording, unanswered
+
+
+def utilities() -> Any:
+    return importlib.import_module("torch.testing._internal.common_utils")
 
 
 def module(path: str) -> ModuleType:
+    common_utils = utilities()
     common_utils.get_cycles_per_ms = lambda: 1_000_000.0
     spec = importlib.util.spec_from_file_location("of_pytorch", path)
     assert spec
@@ -71,8 +81,9 @@ def without_truth(holds: Callable[..., None]) -> Callable[..., None]:
 
 
 def ended(case: unittest.TestCase) -> dict[str, Any]:
-    """`outcome`: passed, skipped, failed or raised; `said`: the last line of why; `unanswered`: what the recorder could
-    not answer, in words; `read_backs` and `queries`: how many."""
+    """`outcome`: passed, skipped, failed or raised; `why` in full and `said`, its last line; `unanswered`: what the recorder
+    could not answer, in words; `read_backs` and `queries`: how many."""
+    common_utils = utilities()
     common_utils.TestCase.assertEqual = without_values(common_utils.TestCase.assertEqual)
     common_utils.TestCase.assertTrue = without_truth(common_utils.TestCase.assertTrue)
     result = unittest.TestResult()
@@ -83,6 +94,7 @@ def ended(case: unittest.TestCase) -> dict[str, Any]:
     said = [line for line in why.strip().splitlines() if line[:1].strip()]
     return {
         "outcome": outcome,
+        "why": why,
         "said": next((line for line in said if "Error" in line), "".join(said[-1:])),
         "unanswered": unanswered(),
         "read_backs": len(recorded.read_backs),
@@ -90,11 +102,26 @@ def ended(case: unittest.TestCase) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    path, *test = sys.argv[1:]
+def answered(path: str, wanted: list[str], test: list[str], unfinished: bool) -> dict[str, Any]:
+    """Which tests are `offered`, or how one ended."""
+    if unfinished:
+        os.environ[UNFINISHED] = "1"
     loaded = module(path)
-    told = ended(getattr(loaded, test[0])(test[1])) if test else offered(loaded, json.load(sys.stdin))
-    print("\n" + json.dumps(told), flush=True)
+    return ended(getattr(loaded, test[0])(test[1])) if test else {"offered": offered(loaded, wanted)}
+
+
+def main() -> None:
+    path, descriptor = sys.argv[1:]
+    if hasattr(torch.cuda, "_nvml_based_avail"):  # else it asks CUDA for its devices, after which no fork may
+        utilities()
+    with os.fdopen(int(descriptor), "w") as answers:
+        sys.stdout = sys.stderr
+        for line in sys.stdin:
+            try:
+                told = in_process(functools.partial(answered, path, **json.loads(line)))
+            except Exception as error:
+                told = {"error": str(error)}
+            print(json.dumps(told), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from .test_recorder import built
 
 __all__ = ["built"]
 
-SOUND: Mapping[str, Any] = {"outcome": "passed", "said": "", "unanswered": "", "read_backs": 0, "queries": 0}
+SOUND: Mapping[str, Any] = {"outcome": "passed", "why": "", "said": "", "unanswered": "", "read_backs": 0, "queries": 0}
 FAILED = {**SOUND, "outcome": "failed", "said": "AssertionError: 1 != 2"}
 
 
@@ -40,6 +40,16 @@ FAILED = {**SOUND, "outcome": "failed", "said": "AssertionError: 1 != 2"}
 )
 def test_a_test_is_wrong_unless_the_recorder_says_why_it_fails(finished, unfinished, kind):
     assert judged("test_this", {**finished}, unfinished and {**unfinished}).kind == kind
+
+
+def test_what_no_longer_holds_is_not_judged_where_it_fails_in_just_that():
+    default, valid = (
+        f"self.assertTrue(abs(check_workspace_size(a) - {of}) < 524288)" for of in ("size", "(3072 * 1024)")
+    )
+    for line, later, kind in ((valid, True, "unjudged"), (valid, False, "wrong"), (default, True, "wrong")):
+        failed = {**FAILED, "why": line}
+        assert judged("test_cublas_workspace_explicit_allocation", failed, None, later).kind == kind
+        assert judged("test_this", failed, None, later).kind == "wrong"
 
 
 def test_tests_come_from_the_version_before_the_release():

@@ -579,7 +579,9 @@ def test_what_is_free_when_the_device_has_finished_is_counted_at_both_ends_or_re
 
 
 BACKWARD = """
-import os, torch
+import os, sys
+os.environ.update(word.split("=") for word in sys.argv[2:])
+import torch
 x, w, g = (torch.ones(128, 128, device="cuda", requires_grad=of == "w") for of in "xwg")
 y = x @ w
 before = torch.cuda.memory_allocated()
@@ -622,13 +624,18 @@ def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python
     """Autograd's thread has a handle of cuBLAS of its own, and PyTorch keeps a workspace for each handle and stream: of
     :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product.
 
-    cublasLt's is made for each call, of 1 MiB as #73328 has it. 2.14 has it work in that of the thread's handle.
+    cublasLt's is made for each call, of 1 MiB as #73328 has it. 2.14 has it work in that of the thread's handle. A process
+    that sets CUBLAS_WORKSPACE_CONFIG has the sum that it names, and the default's where it cannot be read.
     """
     made, gradient = installed(version, python, tmp_path), 128 * 128 * 4
     left = {card: int(run(made, BACKWARD, card=card)) for card in ("turing", "hopper")}
+    set_to = {"": hopper, "-1": hopper, ":128:8:64:16:32:32": (128 * 8 + 64 * 16 + 32 * 32) * 1024 if hopper else 0}
+    words = {value: (f"CUBLAS_WORKSPACE_CONFIG={value}",) for value in set_to}
+    asked = {value: int(run(made, BACKWARD, words=of, card="hopper")) - gradient for value, of in words.items()}
     biased = run(made, BIASED).splitlines()
     shutil.rmtree(tmp_path)  # pytest would keep several releases
     assert left == {"turing": gradient + turing, "hopper": gradient + hopper}
+    assert asked == set_to
     assert biased == [f"{turing} {gradient + by_lt} cublasLtMatmul"] * 2
 
 
