@@ -127,6 +127,8 @@ def ask_reports(release: str, known: Reports) -> list[str]:
     """Asks each report's script on a release. A sentence for each number that is not the one that a GPU gave."""
     built, wrong = installed(release), []
     for report in read("public_reports"):
+        if Version(release) < Version(report.get("since", "0")):
+            continue
         capabilities = {card: cards()[card].capability for card in report["cards"]}
         able = printed(built, RUNS, *capabilities.values()).split()
         card = next((card for card, capability in capabilities.items() if capability in able), "")
