@@ -69,8 +69,9 @@ def _classes(lane: History, environment: str, axis: Axis) -> tuple[str, str]:
     tags = sorted({tag for of in lane.values() for tag in of if tag in axis}, key=axis.position)
     told: list[tuple[float, str]] = []
     for old, new in itertools.pairwise(tags):
-        changes = [change for change in compare_history(lane, old, new) if change.verdict in TIMES and change.ratio]
-        known = of_times(changes, pair_of(environment, old, new))
+        every = compare_history(lane, old, new)
+        changes = [change for change in every if change.verdict in TIMES and change.ratio]
+        known = of_times(changes, pair_of(environment, old, new), every)
         for change in changes:
             kind = known[change.series].kind.value if change.series in known else "none"
             told.append((abs(math.log(change.ratio or 1)), kind))

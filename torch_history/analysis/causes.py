@@ -315,7 +315,7 @@ def in_code(found: WhatChanged, old: Mapping[str, Any], new: Mapping[str, Any]) 
         calls = [f"{one.name} {one.old:,.0f} to {one.new:,.0f} times" for one in found.operators]
         return f"{because} a call has other operators ({_listed(calls)})"
     if found.kind is Code.CODE:
-        return f"{because} {_listed([_of_function(one, old, new) for one in found.functions])}"
+        return f"{because} {_listed([*dict.fromkeys(_of_function(one, old, new) for one in found.functions)])}"
     if found.kind is Code.PYTHON:
         return f"{because} other Python code runs ({', '.join(found.python[:2])})"
     if found.kind is Code.OUTSIDE:

@@ -168,15 +168,18 @@ class CodePair:
         outside = _outside((self.new if ratio > 1 else self.old).series[case])
         operators = _operators(self.old.series[case], self.new.series[case])
         more = [one for one in operators if (one.new > one.old) == (ratio > 1)]
+        instead = [one for one in operators if one not in more and one.inside >= PART][:1]
+        busy = 1 - outside.get(INTERPRETER, 0.0)  # in operators at most: their shares are of their own time
         python = _python(self.old, self.new, case)
         needed = MOSTLY * (1 - min(ratio, 1 / ratio))
-        kind, is_cause = _kind(shares, sum(one.share for one in more), python, outside, needed)
+        kind, is_cause = _kind(shares, busy * sum(one.share for one in more), python, outside, needed)
         named = [self._within_kernel(one, case) for one in _named(functions, kind, needed)]
         if kind is Kind.CODE:
             samples = self.old.series[case].samples, self.new.series[case].samples
-            grew = _may_have_grown((_changed(ends[0][0]), _changed(ends[1][0])), samples, ratio)
+            old, new = (_unnamed(end.series[case]) for end in (self.old, self.new))
+            grew = _may_have_grown((_changed(ends[0][0]) + old, _changed(ends[1][0]) + new), samples, ratio)
             is_cause = is_cause and grew and sum(one.share for one in named) >= needed
-        shown = tuple(named), tuple(more[:MOST_NAMED]), tuple(python[:MOST_NAMED])
+        shown = tuple(named), (*more[:MOST_NAMED], *instead), tuple(python[:MOST_NAMED])
         return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
 
     def _within_kernel(self, one: Function, case: str) -> Function:
@@ -346,6 +349,11 @@ def _outside(hot: Hot) -> Mapping[str, float]:
     return {name: count / max(1, hot.samples) for name, count in rows if not name.startswith(OF_TORCH)}
 
 
+def _unnamed(hot: Hot) -> float:
+    """The share of the samples that are in no function of PyTorch's libraries that is known, as in the loops of old MKL."""
+    return sum(count for name, count in hot.elsewhere.items() if name.startswith(OF_TORCH)) / max(1, hot.samples)
+
+
 def _kind(
     shares: Mapping[State, float], operators: float, python: list[str], outside: Mapping[str, float], needed: float
 ) -> tuple[Kind, bool]:
@@ -424,15 +432,22 @@ def _operators(old: Hot, new: Hot) -> list[Operator]:
 
 def _python(old: Code, new: Code, case: str) -> list[str]:
     """Functions of Python that are called in both releases and are another one, or are called in one of them alone; those
-    that are called most often first."""
+    that one of them calls alone first, and of these those that are called most often."""
     before, now = old.series[case].functions, new.series[case].functions
-    called: dict[str, float] = {}
+    found: dict[str, tuple[bool, float, str]] = {}
     for name in {*before, *now}:
         digests = old.functions.get(name, ""), new.functions.get(name, "")
         is_other = all(digests) and digests[0] != digests[1]
-        if any(digests) and (is_other or (name in before) != (name in now)):
-            called[name] = max(before.get(name, 0.0), now.get(name, 0.0))
-    return sorted(called, key=lambda name: (-called[name], name))
+        is_alone = _is_alone(name, before, now) or _is_alone(name, now, before)
+        if any(digests) and (is_other or is_alone):
+            found[name] = not is_alone, -max(before.get(name, 0.0), now.get(name, 0.0)), name
+    return sorted(found, key=found.__getitem__)
+
+
+def _is_alone(name: str, here: Mapping[str, float], there: Mapping[str, float]) -> bool:
+    """Whether a function is called `here` alone: also by what was left out `there`, where most were kept."""
+    is_kept = len(there) < stored.MOST_FUNCTIONS or here.get(name, 0.0) > min(there.values())
+    return name in here and name not in there and is_kept
 
 
 # --- which wheels hold the same code

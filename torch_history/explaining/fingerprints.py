@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..analysis.code import LEAST_SAMPLES, CodePair
-from ..store.code import BLOCK, Code, Hot, Loop, Section, Symbol
+from ..store.code import BLOCK, MOST_FUNCTIONS, Code, Hot, Loop, Section, Symbol
 from . import machine_code, places
 from .library import Library
 
@@ -21,8 +21,8 @@ SECTIONS = (".text", ".rodata")
 LEAST_SHARE = 0.004
 """Of a series' samples from which on a function of it is kept."""
 
-MOST_OPERATORS, MOST_FUNCTIONS = 60, 80
-"""Of a series, those that are called most of its time and most often."""
+MOST_OPERATORS = 60
+"""Of a series, those that take most of its time."""
 
 
 class Case(NamedTuple):

@@ -30,6 +30,9 @@ LARGEST = 2**24
 BLOCK = 2**16
 """Bytes of a section that one digest of `Section.blocks` covers."""
 
+MOST_FUNCTIONS = 80
+"""Functions of Python that are kept of a series: those that are called most often."""
+
 Text = Annotated[str, Meta(max_length=400)]
 Count = Annotated[int, Meta(ge=0, le=2**40)]
 Share = Annotated[float, Meta(ge=-1, le=1e9)]
