@@ -206,7 +206,8 @@ NOBODY = "what lived before the call"
 
 def by_allocation(call: Callable[[], object]) -> dict:
     """What one call dispatches and allocates, as profile.py counts it, and `rows`: operator -> its share of each of these
-    four numbers. Its share of `peak_memory` and `retained` are bytes that it took and that live then.
+    four numbers, and caller -> calls of its `callers`. Its share of `peak_memory` and `retained` are bytes that it took and
+    that live then.
 
     The profiler tells a freed block's size and not its operator: the youngest block of that size is taken to be it.
     """
@@ -219,9 +220,11 @@ def by_allocation(call: Callable[[], object]) -> dict:
     level = peak = 0
     for kind, name, size in _in_order(call):
         if kind == "push":
-            stack.append(name)
             if "::" in name:
                 _add(rows, counted, name, "operators", 1)
+                callers = rows[name].setdefault("callers", {})
+                callers.update({each: callers.get(each, 0) + 1 for each in {*stack} - {name}})
+            stack.append(name)
         elif kind == "pop":
             del stack[-1:]
         elif kind == "memory_alloc":

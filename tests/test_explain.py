@@ -185,6 +185,26 @@ def test_what_is_called_another_number_of_times_is_the_cause_before_what_only_ho
     assert "because libc: memset holds" in verdict.of_all([], {}, rows)[1]
 
 
+@pytest.mark.parametrize(("calls", "said"), [((9.0, 909.0), True), ((9.0, 9.0), False)])
+def test_functions_of_python_that_are_called_more_often_are_the_cause_where_they_take_the_difference(
+    calls: tuple[float, float], said: bool
+) -> None:
+    """Each call of `collate` makes a tensor; a function that only calls it is called as often as before."""
+    rows = [
+        Place("function", "torch/collate.py collate", 1e-5, 5e-5, 3.5e-5, 4.5e-5, "PART", calls),
+        Place("function", "torch/collate.py of_numbers", 0.0, 5e-5, 4.5e-5, 5.5e-5, "PART", (0.0, 800.0)),
+        Place("function", "everything else", 1e-5, 2e-5, 0.0, 2e-5),
+    ]
+    words = verdict.called_otherwise(rows, "mine.py")
+    assert words == (
+        "because torch/collate.py of_numbers is called 800 times, before 0 and torch/collate.py collate is called 909 "
+        "times, before 9"
+        if said
+        else ""
+    )
+    assert verdict.called_otherwise(rows[2:], "mine.py") == verdict.called_otherwise([], "") == ""
+
+
 def test_two_operators_share_the_difference_and_neither_is_the_cause() -> None:
     new = {"aten::index": 1.1e-3, "aten::add": 0.5e-3}
     found = explained(Drawn((SAME, new), noise=0.01, chance=random.Random(1)), [])

@@ -21,7 +21,7 @@ from .test_explain import SIDES
 FUSER = Lever("fuser off", "TorchScript's fuser off", "of what TorchScript fuses", "", set=("fuser_off",))
 COLLECTOR = Lever("collector off", "the collector off", "of the collector", "", set=("collector_off",))
 
-Rows = dict[str, dict[str, int]]
+Rows = dict[str, dict[str, Any]]
 
 UNFUSED: Rows = {
     "aten::maximum": {"operators": 2, "allocations": 2, "peak_memory": 120},
@@ -54,10 +54,12 @@ class Played:
         pass
 
 
-def explained(old: Rows, new: Rows, metric: str = "peak_memory", wander: int = 0) -> Found:
+def explained(
+    old: Rows, new: Rows, metric: str = "peak_memory", wander: int = 0, levers: tuple[Lever, ...] = (FUSER, COLLECTOR)
+) -> Found:
     subject = Subject(Path(), "question", "variant", "small", metric)
     played = Played(old, new, wander)
-    return counting.explain(subject, SIDES, [FUSER, COLLECTOR], lambda words: None, played.open)
+    return counting.explain(subject, SIDES, levers, lambda words: None, played.open)
 
 
 def test_lever_that_makes_both_count_alike_is_the_cause() -> None:
@@ -80,6 +82,26 @@ def test_operator_that_takes_more_is_the_cause() -> None:
         assert found.verdict == "CAUSE"
         assert "aten::copy_ holds 100 % of the difference (calls: 1, before: 0)" in found.words
         assert (found.places[0].name, found.places[0].new - found.places[0].old) == ("aten::copy_", number)
+
+
+def test_operator_that_is_new_and_calls_the_one_that_takes_the_bytes_is_named() -> None:
+    within = {"operators": 1, "callers": {"aten::_safe_softmax": 1}}
+    softmax: Rows = {"aten::_safe_softmax": {"operators": 1}, "aten::eq": within}
+    where = {**within, "allocations": 1, "peak_memory": 60}
+    found = explained(UNFUSED, {**UNFUSED, **softmax, "aten::where": where}, levers=())
+    assert found.words.startswith("because aten::where holds 100 % of the difference")
+    assert found.words.endswith("; aten::_safe_softmax is new")
+
+
+def test_where_bytes_are_is_no_cause_if_another_operator_is_no_longer_called() -> None:
+    """Gradients that were set to zero lived before the call; those that are set to None are made anew in it."""
+    made: dict[str, Any] = {"aten::mm": {"operators": 2, "allocations": 2, "peak_memory": 10}}
+    zeroed = {**made, "aten::zero_": {"operators": 9, "callers": {"aten::zeros": 1}}, "aten::zeros": {"operators": 1}}
+    found = explained(zeroed, {"aten::mm": {**made["aten::mm"], "peak_memory": 100}}, levers=())
+    assert found.verdict == "PART"
+    assert found.words == (
+        "in part because aten::zero_ and aten::zeros are no longer called; the difference is in aten::mm (100 %)"
+    )
 
 
 def test_rows_add_up_to_the_difference() -> None:

@@ -563,3 +563,4 @@ def test_operators_hold_what_profile_counts():
     assert found["rows"]["aten::mul"]["peak_memory"] >= 4000
     assert found["rows"]["aten::exp"]["peak_memory"] == 4000
     assert found["rows"]["aten::sum"]["retained"] == 4
+    assert found["rows"]["aten::fill_"]["callers"] == {"aten::sum": 1}

@@ -6,7 +6,7 @@ the number. Levers within a process are tried as for times; those that need vari
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..store.causes import Place, Pulled
@@ -21,6 +21,9 @@ COUNTED = ("peak_memory", "retained", "allocations", "operators")
 
 WENT = "the difference is in"
 """What is said of where a count is higher, where nothing is its cause."""
+
+MOST_NAMED = 3
+"""Operators that are named because one release alone calls them."""
 
 LAUNCHES = 2
 """Of each release, to see that a launch counts what another one counts."""
@@ -50,8 +53,31 @@ def explain(
         found.places = table(metric, first["rows"], second["rows"])
         found.levers = [_pulled(lever, metric, (first, second), new - old) for lever in levers]
         because = {lever.name: lever.because for lever in levers}
-        found.verdict, found.words = verdict.of_all(found.levers, because, found.places, went=WENT)
+        said = in_one_alone(first["rows"], second["rows"])
+        changed = False, said
+        found.verdict, found.words = verdict.of_all(found.levers, because, found.places, went=WENT, changed=changed)
+        if said and found.verdict == "UNKNOWN":
+            found.verdict, found.words = "PART", f"in part because {found.words.removeprefix('cause unknown; ')}"
+        elif said and not any(lever.verdict == "CAUSE" for lever in found.levers):
+            found.words += f"; {said}"
     return found
+
+
+def in_one_alone(old: Mapping[str, Answer], new: Mapping[str, Answer]) -> str:
+    """Operators that one release calls alone, unless another one of these calls them, in words; empty without any."""
+    clauses = []
+    for rows, other, state in ((new, old, "new"), (old, new, "no longer called")):
+        alone = {name for name in rows if rows[name].get("operators") and not other.get(name, {}).get("operators")}
+        outer = [name for name in alone if not _is_within(alone, rows[name])]
+        most = sorted(outer, key=lambda name: (-rows[name]["operators"], name))[:MOST_NAMED]
+        named = " and ".join(filter(None, (", ".join(most[:-1]), *most[-1:])))
+        clauses += [f"{named} {'is' if len(most) == 1 else 'are'} {state}"] if most else []
+    return ", while ".join(clauses)
+
+
+def _is_within(others: Collection[str], row: Answer) -> bool:
+    """Whether each call of an operator is within one of the same of the `others`."""
+    return any(caller in others and count >= row["operators"] for caller, count in row.get("callers", {}).items())
 
 
 def _counted(side: Side, subject: Subject, levers: Sequence[Lever], opened: Open) -> dict[str, Any]:

@@ -128,8 +128,9 @@ class Explanation:
             self._look(found)
             self._pull(found)
             because = {lever.name: lever.because for lever in self._levers}
-            changed = self._changed(found)
             own = Path(self._subject.workload).name.removesuffix(".py") + ".py"
+            changed, called = self._changed(found), verdict.called_otherwise(found.places, own)
+            changed = (True, called) if called and not self._subject.is_once else changed
             found.verdict, found.words = verdict.of_all(
                 found.levers, because, found.places, own=own, code=found.code, changed=changed
             )

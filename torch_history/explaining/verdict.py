@@ -95,6 +95,20 @@ def of_all(
     return "UNKNOWN", "; ".join(filter(None, ("cause unknown", changed[1], _went(places, went))))
 
 
+def called_otherwise(places: Sequence[Place], own: str) -> str:
+    """Python's functions that are called another number of times, as the end of a sentence, where what they take themselves
+    is the whole difference; else empty."""
+    rows = [place for place in places if place.kind == "function"]
+    named = [row for row in rows if _calls_changed(row) and not _is_the_same(row, own) and not _waits(row)]
+    total = sum(map(_change, rows))
+    ends = sorted(sum(getattr(row, end) for row in named) / total for end in ("low", "high")) if total else [0.0]
+    if not CAUSE_SHARE <= sum(_share(row, rows) for row in named) <= CAUSE_MOST or ends[0] < CAUSE_SHARE / 2:
+        return ""
+    most = sorted(named, key=lambda row: -abs(_change(row)))[:2]
+    said = [f"{row.name} is called {' times, before '.join(map(_times, reversed(row.calls or ())))}" for row in most]
+    return f"because {' and '.join(said)}"
+
+
 def only_elsewhere(places: Sequence[Place]) -> list[Place]:
     """Packages whose time is only told of another one now: one grew by about as much as another shrank, as where a package
     is imported while another one is loaded, and then before it. What they hold is no difference."""
@@ -161,7 +175,7 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
 def _is_another(place: Place, code: Sequence[Code]) -> bool:
     """Whether something of a place changed besides its time: it is new or gone, it is called another number of times, or its
     instructions are others."""
-    if place.kind in COUNTED_AS or _is_new(place) or _is_gone(place):
+    if place.kind in COUNTED_AS or (not place.calls and (_is_new(place) or _is_gone(place))):
         return True
     return _calls_changed(place) or any(not one.same for one in code if one.symbol == place.name)
 
