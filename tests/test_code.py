@@ -63,6 +63,7 @@ def changed(old: Code, new: Code, ratio: float = 1.5) -> WhatChanged:
         ({"hot": {"operators": {"aten::index": (0.3, 1), "aten::where": (0.7, 2)}}}, Kind.OPERATORS, True),
         ({"hot": {"operators": {"aten::index": (0.95, 1), "aten::where": (0.05, 2)}}}, Kind.SAME, False),
         ({"hot": {"operators": {"aten::index": (1.0, 1.02)}}}, Kind.SAME, False),
+        ({"hot": {"operators": {"aten::index_9870135744170595077": (1.0, 1)}}}, Kind.SAME, False),
         (
             {
                 "hot": {

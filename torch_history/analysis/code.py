@@ -420,14 +420,25 @@ def _named(functions: Iterable[Function], kind: Kind, needed: float) -> list[Fun
 
 def _operators(old: Hot, new: Hot) -> list[Operator]:
     """Operators that are called another number of times, those with most of the time first."""
-    found = []
-    for name in {*old.operators, *new.operators}:
-        before, now = (hot.operators.get(name, (0.0, 0.0)) for hot in (old, new))
+    found, sides = [], [_by_name(hot) for hot in (old, new)]
+    for name in {*sides[0], *sides[1]}:
+        before, now = (of.get(name, (0.0, 0.0, 0.0)) for of in sides)
         if before[1] != now[1]:
             more = max(before, now, key=lambda one: one[1])
             added = abs(now[1] - before[1]) / more[1]
-            found.append(Operator(name, before[1], now[1], added * more[0], added * more[-1 if len(more) == 3 else 0]))
+            found.append(Operator(name, before[1], now[1], added * more[0], added * more[2]))
     return sorted(found, key=lambda one: (-one.inside, one.name))
+
+
+def _by_name(hot: Hot) -> dict[str, tuple[float, float, float]]:
+    """Own share, calls and whole share of each operator; that of a fused one is without the number that each compilation
+    gives it."""
+    found: dict[str, tuple[float, float, float]] = {}
+    for name, (share, calls, *inside) in hot.operators.items():
+        plain = re.sub(r"_\d{9,}$", "", name)
+        known = found.get(plain, (0.0, 0.0, 0.0))
+        found[plain] = known[0] + share, known[1] + calls, known[2] + (inside[0] if inside else share)
+    return found
 
 
 def _python(old: Code, new: Code, case: str) -> list[str]:
