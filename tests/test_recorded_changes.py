@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from research import recorded
+from research import explained, recorded
 
 KNOWN = json.loads(recorded.ASKED.read_text(encoding="utf-8"))
 CHANGES = recorded.read("recorded_changes")
@@ -40,3 +40,26 @@ def test_numbers_of_real_gpus_are_given_on_their_releases():
         assert {release: found[release]["bytes"] for release in measured if release in found} == {
             release: numbers for release, numbers in measured.items() if release in found
         }
+
+
+# --- what the program says of reports whose threads name a cause
+
+
+def test_the_table_of_explained_reports_says_what_the_program_said():
+    said = json.loads(explained.SAID.read_text(encoding="utf-8"))
+    assert explained.table(said) in explained.PAGE.read_text(encoding="utf-8")
+    assert {str(report["issue"]) for report in explained.reports()} == set(said)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "since", "right"),
+    [
+        ("CAUSE", "because aten::sort is new", "2.1.0", (True, True)),
+        ("PART", "in part because aten::sort is new", "2.1.1", (False, True)),
+        ("CAUSE", "because aten::mm is new", "2.1.0", (True, False)),
+        ("UNKNOWN", "cause unknown; the time went to aten::sort", "2.1.0", (True, False)),
+    ],
+)
+def test_a_cause_is_right_where_it_has_the_name_that_the_thread_has(verdict, words, since, right):
+    said = {"time": {"changed": {since: "SLOWER 2"}, "verdict": verdict, "words": words}}
+    assert explained.is_right({"changed": "2.1.0", "cause": "sort"}, said) == right

@@ -1,0 +1,107 @@
+"""Does the program find the release and the cause that public reports name? A file of plain PyTorch for each asks it.
+
+    python -m research.explained           the reports of explained_reports.toml that were not asked yet
+    python -m research.explained 139612    these, once more
+
+Each file is measured and explained by the commands that a user has, for about ten minutes. What they say is kept in
+explained-reports.json in docs/generated/, beside the page public-reports.md, a table of which is written from that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from torch_history.analysis.markdown import escape
+from torch_history.system.files import write_atomically
+
+from .page import write_into
+
+ROOT = Path(__file__).resolve().parents[1]
+SAID, PAGE = (ROOT / "docs" / "generated" / name for name in ("explained-reports.json", "public-reports.md"))
+COMMAND = "python -m research.explained"
+TOLD = re.compile(r", v[\d.]+ -> v[\d.]+: (CAUSE|PART|UNKNOWN|NOT THERE|INCONCLUSIVE): (.*)")
+"""The line of `torch-history explain` with its verdict and the clause that follows."""
+
+Said = dict[str, dict[str, dict[str, Any]]]
+"""Issue -> metric -> `changed`: release -> its verdict against the one before; `verdict` and `words` of the explanation."""
+
+
+def reports() -> list[dict[str, Any]]:
+    """The tables of explained_reports.toml."""
+    return list(tomllib.loads(Path(__file__).with_name("explained_reports.toml").read_text(encoding="utf-8"))["report"])
+
+
+def program(*words: str) -> str:
+    """What a command of torch-history prints. Raises CalledProcessError where it fails."""
+    command = [sys.executable, "-m", "torch_history", *words]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def asked(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the program says of a report, as in Said. Raises CalledProcessError where a command fails."""
+    path = ROOT / "env" / "reports" / f"report_{report['issue']}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(report["file"], encoding="utf-8")
+    of_file = "--workload", str(path)
+    found: dict[str, dict[str, Any]] = {metric: {"changed": {}} for metric in report["metrics"]}
+    program("run", *of_file, *report["releases"], *(() if "time" in found else ("--only", "counts")), "--rounds", "1")
+    for old, new in itertools.pairwise(report["releases"]):
+        for change in json.loads(program("compare", *of_file, old, new, "--json"))["changes"]:
+            if change["metric"] in found and change["kind"] in ("worse", "better", "changed"):
+                found[change["metric"]]["changed"][new] = f"{change['verdict']} {change['ratio']:.3g}"
+            if change["metric"] in found and new == report["changed"]:
+                words = f"{change['metric']} {report['function']}".replace("_", " ")
+                told = TOLD.search(program("explain", *of_file, old, new, words, "--again"))
+                found[change["metric"]] |= {"verdict": told[1], "words": told[2].removesuffix(".")} if told else {}
+    return found
+
+
+def is_right(report: dict[str, Any], said: dict[str, dict[str, Any]]) -> tuple[bool, bool]:
+    """Whether the first change that was seen of each number came with the right release; and whether the right cause is told
+    of one number at least, and no other CAUSE of any."""
+    first = {next(iter(of["changed"])) for of in said.values() if of["changed"]}
+    named = [(of.get("verdict"), bool(re.search(report["cause"], of.get("words", "")))) for of in said.values()]
+    causes = [right for verdict, right in named if verdict in ("CAUSE", "PART")]
+    is_wrong = ("CAUSE", False) in named
+    return first == {report["changed"]}, any(causes) and not is_wrong
+
+
+def table(known: Said) -> str:
+    """Every report that was asked, a row for each number, as Markdown."""
+    of = [(report, known[str(report["issue"])]) for report in reports() if str(report["issue"]) in known]
+    right = [is_right(report, said) for report, said in of]
+    releases, causes = (sum(each) for each in zip(*right, strict=True))
+    lines = [f"Right release: {releases} of {len(of)}. Right cause: {causes}.", ""]
+    lines += ["| report | what its thread says | number | changed | what the program tells |", "|---|---|---|---|---|"]
+    for report, said in of:
+        link = f"[#{report['issue']}]({report['source']})"
+        for metric, each in said.items():
+            changed = ", ".join(f"{release}: {what}" for release, what in each["changed"].items()) or "not seen"
+            told = escape(f"{each.get('verdict', '')}: {each.get('words', '')}")
+            says = f"{report['says']} ({report['changed']})"
+            lines.append(f"| {link} | {says} | {metric.replace('_', ' ')} | {changed} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Asks report after report; what was asked stays where this is interrupted."""
+    known: Said = json.loads(SAID.read_text(encoding="utf-8")) if SAID.exists() else {}
+    for report in reports():
+        issue = str(report["issue"])
+        if issue in sys.argv[1:] or (not sys.argv[1:] and issue not in known):
+            print(f"#{issue}", flush=True)
+            known[issue] = asked(report)
+            write_atomically(SAID, json.dumps(known, indent=1) + "\n")
+            write_into(PAGE, COMMAND, table(known))
+    print(table(known))
+
+
+if __name__ == "__main__":
+    main()
