@@ -18,10 +18,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from tools.pages import write_into
 from torch_history.analysis.markdown import escape
 from torch_history.system.files import write_atomically
-
-from .page import write_into
 
 ROOT = Path(__file__).resolve().parents[1]
 SAID, PAGE = (ROOT / "docs" / "generated" / name for name in ("explained-reports.json", "public-reports.md"))
