@@ -5,6 +5,7 @@ They are asked in a process of their own, because what they print takes time: no
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -20,7 +21,7 @@ VARIABLES = ("ONEDNN_VERBOSE", "DNNL_VERBOSE", "MKL_VERBOSE")
 NEITHER = "neither oneDNN nor MKL"
 """What answers a case that neither of them names: loops of PyTorch's own, or a library that does not say."""
 
-_ONEDNN = re.compile(r"^(?:dnnl|onednn)_verbose,(?:v\d+,)?(?:[\d.]+,)?(?:primitive,)?exec,cpu,([^,]+),([^,]+),", re.M)
+_ONEDNN = re.compile(r"^(?:dnnl|onednn)_verbose,(?:v\d+,)?(?:[\d.]+,)?(?:primitive,)?exec,cpu,([^,]+),([^,]*),", re.M)
 _MKL = re.compile(r"^MKL_VERBOSE (\w+)\(", re.M)
 _MKL_SET = re.compile(r"^MKL_VERBOSE .*\(Intel\(R\) (AVX[\w.-]*|SSE[\w.-]*)\)", re.M)
 
@@ -42,14 +43,18 @@ def answered(cases: Iterable[tuple[str, Callable[[], Callable[[], object]]]]) ->
 def named(text: str, mkl_set: str = "") -> str:
     """Who computed by what they printed, each once, in order; `mkl_set` is said behind MKL's. What only moves numbers into
     another layout is left out."""
-    found = [f"oneDNN {kind} {how}" for kind, how in _ONEDNN.findall(text) if kind != "reorder"]
+    found = [f"oneDNN {kind} {how}".strip() for kind, how in _ONEDNN.findall(text) if kind != "reorder"]
     found += [f"MKL {routine}{mkl_set}" for routine in _MKL.findall(text)]
     return ", ".join(dict.fromkeys(found)) or NEITHER
 
 
 def _asked(cases: Iterable[tuple[str, Callable[[], Callable[[], object]]]], path: Path) -> dict[str, str]:
     """As `answered`, in this process, which ends afterwards; what it prints goes into a file at `path`."""
+    import torch
+
     os.environ.update(dict.fromkeys(VARIABLES, "1"))
+    with contextlib.suppress(AttributeError, RuntimeError):  # MKL may have read its variable before
+        torch._C._verbose.mkl_set_verbose(1)
     os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), 1)
     said: dict[str, str] = {}
     for name, build in cases:

@@ -129,6 +129,7 @@ def test_a_dtype_that_a_release_lacks_is_unavailable_and_any_other_failure_stays
          "oneDNN matmul brg:avx512_core_amx"),
         ("onednn_verbose,v1,primitive,create:cache_miss,cpu,matmul,gemm:jit,u\n"
          "onednn_verbose,v1,primitive,exec,cpu,matmul,ref:any,undef,s\n", "oneDNN matmul ref:any"),
+        ("onednn_verbose,primitive,exec,cpu,gemm_api,,undef,src_s8,,,4096x64:64x64,0.9\n", "oneDNN gemm_api"),
         ("MKL_VERBOSE oneMKL 2024.0\nMKL_VERBOSE SGEMM(N,N,256) 1ms\n", "MKL SGEMM (AVX2)"),
         ("something else\n", "neither oneDNN nor MKL"),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torch_history.analysis import bases, compare, power, steps
 from torch_history.analysis.markdown import escape
@@ -32,9 +33,7 @@ SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 9
 """The releases whose comparison the README shows, and how many lines of it."""
 
 UNCLAIMED = ("models", "products")
-"""Questions that are asked without a claim: their pages have what changed most, MOST lines of it."""
-
-MOST = 3
+"""Questions that are asked without a claim: their pages have what changed most."""
 
 BEGIN_MOST, END_MOST = "<!-- what changed most: by `make document` -->", "<!-- end of what changed most -->"
 
@@ -55,15 +54,18 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
     rose += _lines(steps.costliest(happened), happened, found, results, machine)
+    most = {question: _changed_most(question, launches, axis, results) for question in UNCLAIMED}
+    found_most = [f"- *{question}* changed most at {escape(of.told[0].brief)}." for question, of in most.items() if of]
+    findings = "\n".join([claims.findings(rows, axis), *found_most])
     return {
-        "README.md": between("README.md", (BEGIN, END, claims.findings(rows, axis)), *_shown(results, machine, lane)),
+        "README.md": between("README.md", (BEGIN, END, findings), *_shown(results, machine, lane)),
         **{
             f"docs/questions/{question}.md": between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
             for question, text in claims.of_questions(rows).items()
         },
         **{
-            page: between(page, (BEGIN_MOST, END_MOST, _changed_most(question, launches, axis, results)))
-            for question in UNCLAIMED
+            page: between(page, (BEGIN_MOST, END_MOST, of.page if of else "Nothing of it has changed."))
+            for question, of in most.items()
             for page in [f"docs/questions/{question}.md"]
         },
         "docs/generated/recorded.md": recorded.document(results, launches, axis, certificates),
@@ -76,20 +78,37 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     }
 
 
-def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis: Axis, results: Path) -> str:
-    """A line for each of the MOST largest changes of a question, in the lane that has most releases of it."""
+class Most(NamedTuple):
+    """What changed most in a question, in the lane that has most releases of it: a time first, then of bytes and counts."""
+
+    machine: str
+    environment: str
+    told: list[compare.Told]
+
+    @property
+    def page(self) -> str:
+        head = f"What changed most from one release to another (`results/{self.machine}`, `{self.environment}`):"
+        return "\n".join([head, "", *(f"- {escape(each.evidence)}" for each in self.told)])
+
+
+def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis: Axis, results: Path) -> Most | None:
+    """None where nothing of the question has been measured, or nothing changed."""
     of_lane: dict[tuple[str, str], list[Launch]] = {}
     for machine, of in launches.items():
         for launch in of:
             if launch.benchmark.startswith(f"{question}."):
                 of_lane.setdefault((machine, launch.environment), []).append(launch)
     if not of_lane:
-        return "Nothing of it has been measured."
+        return None
     machine, environment = max(of_lane, key=lambda lane: len({launch.release for launch in of_lane[lane]}))
     found = history(of_lane[machine, environment])
     happened = steps.of_history(found, axis)
-    head = f"What changed most from one release to another (`results/{machine}`, `{environment}`):"
-    return "\n".join([head, "", *_lines(steps.largest(happened)[:MOST], happened, found, results, machine)])
+    told = compare.tell(happened, found, results, machine)
+    most: dict[str, int] = {}
+    for step in steps.largest(happened):
+        most.setdefault("time" if step.series.varies else step.series.unit, happened.index(step))
+    places = [most[kind] for kind in sorted(most, key=lambda kind: kind != "time")]
+    return Most(machine, environment, [next(each for each in told if at in each.places) for at in places])
 
 
 def _lines(
