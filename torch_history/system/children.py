@@ -26,13 +26,17 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
     if copies < 2:
         return [function(item) for item in items]
     with multiprocessing.get_context("fork").Pool(copies, _begin, (function, dies_with_parent())) as pool:
-        return pool.map(_share, items, chunksize=1)
+        found = pool.map(_share, items, chunksize=1)
+        pool.close()
+        pool.join()
+    return found
 
 
 def _begin(function: Callable[[Any], Any], ready: Callable[[], object]) -> None:
     global _shared
     ready()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _shared = function
 
 
