@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torch_history.analysis import bases, compare, power, steps
+from torch_history.analysis.labels import explained
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, history
 from torch_history.cli import suite as suites
@@ -55,7 +56,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
     rose += _lines(steps.costliest(happened), happened, found, results, machine)
     most = {question: _changed_most(question, launches, axis, results) for question in UNCLAIMED}
-    found_most = [f"- *{question}* changed most at {escape(of.told[0].brief)}." for question, of in most.items() if of]
+    found_most = [f"- Largest change of *{question}* on a CPU: {of.first}" for question, of in most.items() if of]
     findings = "\n".join([claims.findings(rows, axis), *found_most])
     return {
         "README.md": between("README.md", (BEGIN, END, findings), *_shown(results, machine, lane)),
@@ -89,6 +90,11 @@ class Most(NamedTuple):
     def page(self) -> str:
         head = f"What changed most from one release to another (`results/{self.machine}`, `{self.environment}`):"
         return "\n".join([head, "", *(f"- {escape(each.evidence)}" for each in self.told)])
+
+    @property
+    def first(self) -> str:
+        """A time in short, and what its names mean."""
+        return escape(explained()(f"{self.told[0].brief}.", self.told[0].names))
 
 
 def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis: Axis, results: Path) -> Most | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Of what --json prints."""
 
+THEN = "Then try your own code:"
+
 WIDTH, INDENT = 80, 14
 """Columns of a line, and where its words begin."""
 
@@ -64,6 +66,8 @@ def requirements(file: Path, last: str, gpu: str, environment: str, as_json: boo
         "on_the_way": moving.points(old, new, suite.axis),
         "measured": _measured(suite, environment, old, new),
     }
+    own = f"torch-history upgrade mine.py --from {old.version} --to {new.version}"
+    answer |= {"recommended": _recommended(answer), "next": "" if answer["stops"] else own}
     if as_json:
         click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
     else:
@@ -102,13 +106,11 @@ def _sections(answer: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return [*said, ("Findings", measured["findings"] or ["No change was detected."])]
 
 
-def _ends(answer: dict[str, Any]) -> tuple[str, str]:
-    """What is recommended, and the command to go on with, empty where the move cannot work."""
+def _recommended(answer: dict[str, Any]) -> str:
     if answer["stops"]:
-        return f"As the file stands the move cannot work: see {', '.join(answer['stops'])}.", ""
+        return f"As the file stands the move cannot work: see {', '.join(answer['stops'])}."
     too = f"Change {' and '.join(answer['changed_too'])} with it; nothing else" if answer["changed_too"] else "Nothing"
-    own = f"torch-history upgrade mine.py --from {answer['from']} --to {answer['to']}"
-    return f"{too} here keeps you from moving. Then try your own code:", own
+    return f"{too} here keeps you from moving."
 
 
 def _text(answer: dict[str, Any]) -> str:
@@ -127,15 +129,15 @@ def _text(answer: dict[str, Any]) -> str:
                 break_long_words=False,
             )
             lines += wrapped
-    said, own = _ends(answer)
-    return "\n".join([*lines, "", *textwrap.wrap(f"{said} `{own}`." if own else said, WIDTH)])
+    own = f" {THEN} `{answer['next']}`." if answer["next"] else ""
+    return "\n".join([*lines, "", *textwrap.wrap(f"{answer['recommended']}{own}", WIDTH)])
 
 
 def _markdown(answer: dict[str, Any]) -> str:
     from ..analysis.markdown import code, escape
 
-    said, own = _ends(answer)
-    recommended = f"{escape(said)} {code(own)}" if own else escape(said)
+    own = f" {THEN} {code(answer['next'])}" if answer["next"] else ""
+    recommended = f"{escape(answer['recommended'])}{own}"
     lines = [f"### torch {answer['from']} → {answer['to']}", "", recommended, "", escape(answer["asks"]), ""]
     lines += [f"- **{escape(name)}** {escape(words)}" for name, words in answer["rows"].items()]
     lines += [

@@ -53,7 +53,7 @@ def main() -> None:
     (title, _, recommended, *facts), told = moved
     found: list[str] = []
     if not told["stops"] and (files := own_files()):
-        recommended, found = measured(files, told, recommended.partition(" Then try")[0])
+        recommended, found = measured(files, told)
     lines = [title, "", recommended, *found, *facts]
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(summary, "a", encoding="utf-8") as stream:
@@ -81,7 +81,7 @@ def own_files() -> list[str]:
     return [str(file) for file in table.get("tool", {}).get("torch-history", {}).get("files", [])]
 
 
-def measured(files: list[str], told: dict[str, Any], recommended: str) -> tuple[str, list[str]]:
+def measured(files: list[str], told: dict[str, Any]) -> tuple[str, list[str]]:
     """What is recommended after measuring `files`, and what was found of each, in lines."""
     lines: list[str] = []
     answers = {}
@@ -93,6 +93,7 @@ def measured(files: list[str], told: dict[str, Any], recommended: str) -> tuple[
     unknown = [file for file, answer in answers.items() if answer.code not in (0, FAILED)]
     fine = [file for file in answers if file not in worse and file not in unknown]
     sentences = [f"**Before you move, look at {named(worse)}, which became {WORSE}.**"] if worse else []
+    recommended = told["recommended"]
     sentences += [f"Apart from that, {recommended[0].lower()}{recommended[1:]}" if worse else recommended]
     sentences += [f"{named(unknown)} could not be measured: see below."] if unknown else []
     sentences += [f"As far as could be measured, {named(fine)} got no worse."] if fine else []
