@@ -220,6 +220,8 @@ def _counted(workload: ModuleType, variant: str, size: str) -> dict:
     except counted.Refused as refused:
         raise Unavailable(str(refused)) from None
     _say(recorded=counted.details(found))
+    if found.get("form"):
+        _say(returned=returned.of_forms(found["form"]))
     return counted.numbers(found)
 
 

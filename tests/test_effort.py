@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
+from msgspec import structs
 
 from torch_history.analysis.series import Verdict, history
-from torch_history.analysis.verdicts import verdicts_of
+from torch_history.analysis.verdicts import compare, verdicts_of
 from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, effort, forecast
 from torch_history.store.launches import Case, Launch
 
@@ -50,6 +51,18 @@ def test_only_the_releases_of_an_undecided_pair_are_measured_again():
     everything = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b"), ("b", "c")])
     assert {more.releases for more in everything.cases.values()} == {("a", "b", "c")}
     assert everything.undecided == 4
+
+
+def test_what_other_sessions_stored_is_told_with_a_session_as_compare_tells_it():
+    levels, noise = {name: {"one": 1.0, "two": 1.0} for name in "ab"}, {"one": 0.02, "two": 0.02}
+    ours, more = launches(levels, noise, rounds=1), {"b": {"one": 1.0}, "a": {"one": 1.0}, "c": {"three": 1.0}}
+    others = [structs.replace(one, session="t") for one in launches(more, {"one": 0.001, "three": 0.1}, rounds=20)]
+    found = effort(ours, [("a", "b")], beside=others)
+    every = {change.series.parameters[0]: change.verdict for change in compare([*ours, *others], "a", "b")}
+    told = {name for name in ("'one'", "'two'") if every[name] is not Verdict.CANT_TELL}
+    assert told == {"'one'"}
+    assert (found.series, found.undecided) == (2, 1)
+    assert effort(ours, [("a", "b")]).undecided == 2
 
 
 def test_what_scatters_too_much_is_given_up_and_counted():

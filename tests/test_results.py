@@ -51,6 +51,8 @@ A, B = row("a"), row("b")
 @pytest.mark.parametrize(
     ("before", "now", "kind", "words"),
     [
+        (told(row("")), told(row("", "bfloat16")), "of another dtype", "dtype float32 -> bfloat16"),
+        (told(row("")), told(row("")), "the same in form, its numbers not compared", ""),
         (told(A), told(A, v2_9_0=[0.0]), "the same", ""),
         (told(A), told(B, v2_9_0=[1.2e-6]), "different within rounding", ""),
         (told(A), told(B, v2_9_0=[1.4e-6]), "DIFFERENT", "DIFFERENT by 1.4e-06 of its largest number (rounding: 1.3e-06)"),
@@ -62,7 +64,7 @@ A, B = row("a"), row("b")
         (told(A), told(row("b", shape=(3, 4)), v2_9_0=[None]), "of another shape", "shape (4, 3) -> (3, 4)"),
         (told(A), told(A, A), "of another tensors", "tensors 1 -> 2"),
         (told(row(count=3)), told(A, B, row(count=1), v2_9_0=[0, 0.1, 0]), "DIFFERENT", "DIFFERENT by 0.1 of"),
-        (told(A), told(B), "not compared", ""),
+        (told(A), told(B), "the same in form, its numbers not compared", ""),
         (told(A), told(B, again=[0.3], v2_9_0=[0.3]), "different at each call", ""),
         (told(A, again=[1e-7]), told(B, v2_9_0=[0.3]), "DIFFERENT", "DIFFERENT by 0.3"),
         (told(row("a", "int64")), told(row("b", "int64"), v2_9_0=[1e-9]), "DIFFERENT", "DIFFERENT by 1e-09"),

@@ -82,3 +82,11 @@ def test_rounding_is_what_torch_testing_allows():
         pytest.skip("this release has no such table")
     of_torch = {str(dtype).rpartition(".")[2]: relative for dtype, (relative, _) in known.items()}
     assert {name: of_torch[name] for name in ROUNDING if name not in ("float", "complex")}.items() <= ROUNDING.items()
+
+
+def test_forms_alone_are_told_as_the_numbers_are(tmp_path):
+    result = [torch.ones(2, 3), torch.ones(2, 3), torch.ones(()).bfloat16(), torch.arange(4)]
+    rows, _ = of(tmp_path, result)
+    alike = [{**row, "strides": [], "digest": ""} for row in rows]
+    found = returned.of_forms(["float32 [2, 3]", "float32 [2, 3]", "bfloat16 []", "int64 [4]"])["tensors"]
+    assert [{**row, "shape": tuple(row["shape"]), "not_finite": 0} for row in found] == alike

@@ -57,7 +57,7 @@ class Result:
         if self.forms:
             return f"of another {'layout' if {*self.forms} == {'strides'} else next(iter(self.forms))}"
         if self.by_chance or self.difference is None:
-            return "different at each call" if self.by_chance else "not compared"
+            return "different at each call" if self.by_chance else "the same in form, its numbers not compared"
         return "different within rounding" if self.difference else "the same"
 
     def sentence(self, axis: Sequence[str] = ()) -> str:
@@ -154,7 +154,7 @@ def _held(before: Returned, now: Returned, i: int, j: int, old: str, new: str) -
     """How much row `j` of the new release differs from row `i` of the old one, None where nobody knows, and what is rounding
     there."""
     one, other = before.tensors[i], now.tensors[j]
-    if (one.dtype, one.shape, one.digest) == (other.dtype, other.shape, other.digest):
+    if one.digest and (one.dtype, one.shape, one.digest) == (other.dtype, other.shape, other.digest):
         return 0.0, 0.0
     stored = now.differences.get(old, ())[j : j + 1] or before.differences.get(new, ())[i : i + 1]
     return (stored[0] if stored else None), max(map(_rounding, (one.dtype, other.dtype)))

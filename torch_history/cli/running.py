@@ -187,7 +187,7 @@ class Run:
             self.ran = self.ran or any(case.number is not None for of in session.launches() for case in of.cases)
             if asked.tells:
                 self._tell(session, _last_seen(group, later))
-                left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs)]
+                left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs, beside=session.beside)]
                 said = taken_words(session.launches()), left_words(left, "The same command with")
                 click.echo("\n".join(filter(None, said)), nl=any(said))
             if asked.removes:

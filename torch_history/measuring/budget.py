@@ -132,12 +132,15 @@ def effort(
     divides: bool = False,
     took: Mapping[Case, float] | None = None,
     starting: float = START,
+    beside: Iterable[Launch] = (),
 ) -> Effort:
-    """What is left to tell of `pairs` of releases, an old one and a new. Where that `divides` what they are neighbours of, a
-    series of which one pair is known to hold most of the whole change has nothing left to tell. `took`: seconds of a case
-    on one release, where that is known better than of its question; `starting`: those that a round takes besides."""
+    """What is left to tell of `pairs` of releases, an old one and a new, of what has `launches`; those `beside` them, of
+    other sessions, say something of it too. Where that `divides` what they are neighbours of, a series of which one pair is
+    known to hold most of the whole change has nothing left to tell. `took`: seconds of a case on one release, where that is
+    known better than of its question; `starting`: those that a round takes besides."""
     launches, pairs = list(launches), list(pairs)
-    found = history(launches)
+    found = history([*beside, *launches])
+    ours = {(launch.benchmark, case.parameters) for launch in launches for case in launch.cases}
     told = _divided(found, pairs) if divides else set()
     needed = forecast(found, pairs)
     rounds: dict[Case, float] = defaultdict(float)
@@ -147,7 +150,8 @@ def effort(
     series = undecided = hopeless = needless = single = 0
     for pair in pairs:
         for change in compare_history(found, *pair):
-            if not change.series.varies or change.old is None or change.new is None:
+            one = change.series
+            if not one.varies or (one.benchmark, one.parameters) not in ours or None in (change.old, change.new):
                 continue
             series += 1
             if change.verdict is not Verdict.CANT_TELL:

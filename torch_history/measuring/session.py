@@ -40,7 +40,7 @@ from contract.surroundings import kept
 
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
-from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file
+from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file, read_launches
 from ..system.errors import SessionError
 from ..system.files import is_text, read_object, write_atomically
 from . import choice, reuse, values
@@ -111,10 +111,12 @@ class Session:
         folder: Path | None = None,
         shares: bool = False,
         request: Request | None = None,
+        apart: bool = False,
     ) -> None:
         """Without a `request` the surroundings say with what is measured. `folder` holds what an interrupted session is gone
-        on with. One that `shares`, on a CPU with one thread, lets others measure on the other processors."""
-        self.conf = conf
+        on with. One that `shares`, on a CPU with one thread, lets others measure on the other processors; one that is
+        `apart` is told without what others have stored."""
+        self.conf, self._apart = conf, apart
         self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
@@ -159,6 +161,18 @@ class Session:
         files = files_of(Path(self.conf.results_dir, self.machine.machine))
         ours = (path for path in files if of_file(path)[0] in self.plan.releases)
         return [launch for path in ours for launch in read_file(path) if launch.session == self.id]
+
+    @functools.cached_property
+    def beside(self) -> list[Launch]:
+        """What other sessions have stored of the same questions, of a file of one's own in the text of today: what a person
+        is told of two releases comes from all of it."""
+        if self._apart:
+            return []
+        ours = {launch.benchmark: launch.version for launch in self.launches()}
+        names = {benchmark.partition(".")[0] for benchmark in ours}
+        stored = read_launches(Path(self.conf.results_dir), self.machine.machine, self.plan.environment, names)
+        of_text = ours if self.plan.workload else {}
+        return [one for one in stored if one.session != self.id and of_text.get(one.benchmark, one.version) == one.version]
 
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
@@ -260,7 +274,7 @@ class Session:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
-        found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting)
+        found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"

@@ -69,12 +69,12 @@ Tag = Annotated[str, Meta(max_length=LONGEST_NAME)]
 
 class Tensor(Struct, frozen=True, omit_defaults=True):
     """`count` tensors, arrays or numbers of one form that a result holds one after another; `strides` in numbers, `digest`
-    and `not_finite` of the numbers of all of them."""
+    and `not_finite` of the numbers of all of them. On the recorder, which has no numbers, `strides` and `digest` are empty."""
 
     dtype: Form
     shape: Annotated[tuple[Size, ...], Meta(max_length=64)]
     strides: Annotated[tuple[Step, ...], Meta(max_length=64)]
-    digest: Digest
+    digest: Annotated[str, Meta(pattern=r"^([0-9a-f]{16})?\Z")]
     count: Annotated[int, Meta(ge=1, lt=2**60)] = 1
     not_finite: Size = 0
 

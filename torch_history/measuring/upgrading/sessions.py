@@ -134,7 +134,7 @@ class Sessions:
             divides=len(tags) == SIDES,
         )
         folder = self.own.folder / SESSIONS
-        return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
+        return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request, apart=True)
 
     def install(self, tags: tuple[str, ...]) -> None:
         """Installs what is not there, and makes room for it first. Raises NotInstalled, and NoRoom."""
