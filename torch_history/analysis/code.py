@@ -10,6 +10,7 @@ import enum
 import functools
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -278,12 +279,14 @@ def of_times(
     found, changes = {}, list(changes)
     if pair is None:
         return {}
-    told = {_case(each.series): each.verdict for each in (changes if beside is None else beside) if each.series.varies}
+    told: dict[Verdict, set[str]] = defaultdict(set)
+    for each in changes if beside is None else beside:
+        if each.series.varies:
+            told[each.verdict].add(_case(each.series))
     for change in changes:
         if change.ratio and change.verdict in TIMES:
-            not_so = {Verdict.SAME, *TIMES} - {change.verdict}
-            others = {case for case, verdict in told.items() if verdict in not_so} - {_case(change.series)}
-            of = pair.what_changed(change.series, change.ratio, others)
+            others = set().union(*(told[of] for of in (Verdict.SAME, *TIMES) if of is not change.verdict))
+            of = pair.what_changed(change.series, change.ratio, others - {_case(change.series)})
             found.update({change.series: of} if of else {})
     return found
 

@@ -130,21 +130,17 @@ class OtherPlaces:
     def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
         """Each told change of a time from one release to another -> what the others say of it."""
 
-        def said(change: Change, places: Iterable[Place], repeats: bool = False) -> Replication:
-            able = (
-                place for place in places if {old, new} <= {*place.tags} and self._is_one(place, old, new) == repeats
-            )
-            return replication(
-                change, [(place.name, place.changes(old, new).get(_anywhere(change.series))) for place in able]
-            )
+        def able(places: Iterable[Place], repeats: bool = False) -> list[Place]:
+            having = (place for place in places if old in place.tags and new in place.tags)
+            return [place for place in having if self._is_one(place, old, new) == repeats]
 
+        def said(change: Change, places: Iterable[Place]) -> Replication:
+            of = _anywhere(change.series)
+            return replication(change, [(place.name, place.changes(old, new).get(of)) for place in places])
+
+        asked = able(self.lanes), able(self.machines), able(self.lanes, repeats=True)
         told = (change for change in changes if change.verdict in TIMES)
-        return {
-            change.series: Elsewhere(
-                said(change, self.lanes), said(change, self.machines), said(change, self.lanes, repeats=True)
-            )
-            for change in told
-        }
+        return {change.series: Elsewhere(*(said(change, places) for places in asked)) for change in told}
 
     def _is_one(self, place: Place, old: str, new: str) -> bool:
         """Whether a lane's wheels of both releases hold the same binaries as this lane's do."""

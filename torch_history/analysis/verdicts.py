@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -205,10 +205,13 @@ def untied(found: History, series: Series, old: str, new: str) -> Change:
     fit = found.fits.get((series.environment, series.question))
     if not series.varies or fit is None:
         return change
-    before = change.old and fit.shown(series, old)
-    now = change.new and fit.shown(series, new)
-    ratio = now / before if before and now else None
-    return replace(change, old=before, new=now, ratio=ratio, apart=_apart(of, old, new))
+    before, now = (fit.shown(series, tag) if one else one for one, tag in ((change.old, old), (change.new, new)))
+    return at_levels(change, before, now, is_apart(*(nodes_of(of.get(tag, [])) for tag in (old, new))))
+
+
+def at_levels(change: Change, before: float | None, now: float | None, apart: bool) -> Change:
+    """A change of a time at the levels of its two releases; None of one without a number."""
+    return replace(change, old=before, new=now, ratio=now / before if before and now else None, apart=apart)
 
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
@@ -292,11 +295,15 @@ def verdicts_of(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> dict[Series, l
     return {series: [TOLD[code] for code in of] for series, of in zip(fit.levels, codes, strict=True)}
 
 
-def _apart(releases: Mapping[str, Pairs], old: str, new: str) -> bool:
+def nodes_of(pairs: Pairs) -> set[str]:
+    """The nodes of a fleet that found the numbers of a release; an empty name stands for what was none of one."""
+    return {node_of(launch) for launch, case in pairs if case.number}
+
+
+def is_apart(olds: set[str], news: set[str]) -> bool:
     """Whether nodes of a fleet are known to have measured both releases, and none of them both. Rounds of other releases may
     tie them, each of which compares on one node, so that a node's speed goes out of it."""
-    nodes = [{node_of(launch) for launch, case in releases.get(tag, []) if case.number} for tag in (old, new)]
-    return all(nodes) and "" not in nodes[0] | nodes[1] and not nodes[0] & nodes[1]
+    return bool(olds and news) and "" not in olds | news and not olds & news
 
 
 def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Series, Change]]:
@@ -319,7 +326,7 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
                 confidence=float(said.confidence[i, 0]),
                 detectable=float(said.detectable[i, 0]),
                 disturbed=sum(one.disturbed for side in seen for one in side),
-                apart=_apart(found[series], old, new),
+                apart=is_apart(*(nodes_of(found[series].get(tag, [])) for tag in (old, new))),
             ),
         )
 

@@ -172,7 +172,9 @@ class Session:
         names = {benchmark.partition(".")[0] for benchmark in ours}
         stored = read_launches(Path(self.conf.results_dir), self.machine.machine, self.plan.environment, names)
         of_text = ours if self.plan.workload else {}
-        return [one for one in stored if one.session != self.id and of_text.get(one.benchmark, one.version) == one.version]
+        return [
+            one for one in stored if one.session != self.id and of_text.get(one.benchmark, one.version) == one.version
+        ]
 
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis import verdicts
 from ..analysis.power import alone_in, tied
 from ..analysis.series import History, Pairs, Series
-from ..analysis.verdicts import TOLD, Change, Evidence, bounded, error_rates, evidence_between, of_steps, untied
+from ..analysis.verdicts import TOLD, Change, Evidence, bounded, error_rates, evidence_between, of_steps
 from . import typical
 
 Pair = tuple[str, str]
@@ -59,7 +60,7 @@ class EveryPair:
                 for place in of.releases:
                     shown[self.tags.index(fit.releases[place])] = fit.shown(series, fit.releases[place])
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), shown])
-        self.untied = {series: _States(found, series, self.tags) for series in self.series}
+        self.untied = {series: _States(found, series, self.tags, self.timed.get(series)) for series in self.series}
         self.alone = [alone_in((tied(*of, number) for of in known), {*found}) for number in range(len(self.pairs))]
 
     def changes(self, number: int) -> Iterator[Change]:
@@ -86,14 +87,15 @@ class EveryPair:
 class _States:
     """The different things that were seen of a series on releases: of two that are the same, any third is judged alike."""
 
-    def __init__(self, found: History, series: Series, tags: Sequence[str]) -> None:
-        self._found, self._series, self._tags = found, series, tags
+    def __init__(self, found: History, series: Series, tags: Sequence[str], timed: Timed | None) -> None:
+        self._found, self._series, self._tags, self._timed = found, series, tags, timed
         places: dict[Hashable, int] = {}
         of = found[series]
         self.of_release = [
             places.setdefault(_seen(series, of[tag]), len(places)) if of.get(tag) else None for tag in tags
         ]
         self._changes: dict[tuple[int, int], Change] = {}
+        self._nodes = [verdicts.nodes_of(of.get(tag, [])) if timed else set() for tag in tags]
 
     def change(self, a: int, b: int) -> Change | None:
         """From the release at place `a` to that at `b`; None where one was not measured."""
@@ -101,9 +103,12 @@ class _States:
         if states[0] is None or states[1] is None:
             return None
         found = self._changes.get((states[0], states[1]))
-        if found is None or (self._series.varies and (found.old or found.new)):  # at the levels of these two releases
-            found = untied(self._found, self._series, self._tags[a], self._tags[b])
+        if found is None:
+            found = verdicts.untied(self._found, self._series, self._tags[a], self._tags[b])
             self._changes[states[0], states[1]] = found
+        if self._timed and (found.old or found.new):
+            old, new = (float(self._timed.shown[at]) if one else one for one, at in ((found.old, a), (found.new, b)))
+            return verdicts.at_levels(found, old, new, verdicts.is_apart(self._nodes[a], self._nodes[b]))
         return found
 
 

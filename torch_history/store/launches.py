@@ -69,7 +69,7 @@ Tag = Annotated[str, Meta(max_length=LONGEST_NAME)]
 
 class Tensor(Struct, frozen=True, omit_defaults=True):
     """`count` tensors, arrays or numbers of one form that a result holds one after another; `strides` in numbers, `digest`
-    and `not_finite` of the numbers of all of them. On the recorder, which has no numbers, `strides` and `digest` are empty."""
+    and `not_finite` of the numbers of all of them. On the recorder, which has none, `strides` and `digest` are empty."""
 
     dtype: Form
     shape: Annotated[tuple[Size, ...], Meta(max_length=64)]
