@@ -83,11 +83,13 @@ def described(result: Any, folder: Path) -> tuple:
 
 def of_forms(forms: Iterable[str]) -> dict:
     """`told` of tensors whose dtype and shape alone are known, as `float32 [2, 3]`: the recorder has no numbers."""
-    rows = [(*form.split(" ", 1), len(list(same))) for form, same in itertools.groupby(forms)][:MOST_ROWS]
-    found = [
-        {"dtype": of, "shape": json.loads(to), "strides": [], "digest": "", "count": count} for of, to, count in rows
-    ]
-    return {"tensors": found}
+    found: list[dict] = []
+    for form, same in itertools.groupby(forms):
+        dtype, shape = form.split(" ", 1)
+        found.append(
+            {"dtype": dtype, "shape": json.loads(shape), "strides": [], "digest": "", "count": len(list(same))}
+        )
+    return {"tensors": found[:MOST_ROWS]}
 
 
 def _leaves(value: Any) -> Iterator[tuple]:

@@ -146,6 +146,23 @@ def test_groups_whose_fall_back_ran_are_not_counted_as_fused(counted):
     assert found["kernels", "stacked_scripted", "small"] == [5] * 2
 
 
+@pytest.mark.releases
+def test_upgrade_on_the_recorder_finds_other_kernels_and_another_dtype(counted, tmp_path):
+    """As if the newer of two releases returned float64: a row of 3 numbers of 8 bytes, and a kernel that converts them."""
+    file = tmp_path / "norms.py"
+    file.write_text(
+        "import torch\n\n\ndef inputs():\n    return torch.ones(3)\n\n\ndef doubled(x):\n"
+        "    return (x + x).to(torch.float64 if torch.__version__ >= '2.1' else x.dtype)\n"
+    )
+    surroundings = {**os.environ, "HOME": str(counted), "PYTHONPATH": str(counted), "TORCH_HISTORY_DEVICE": "recorder"}
+    code = "from torch_history.cli import main; main()"
+    asked = ["upgrade", str(file), "--from", "2.0.1", "--to", "2.1.0", "--json"]
+    found = json.loads(ran(sys.executable, "-c", code, *asked, cwd=counted, env=surroundings).stdout)
+    (result,) = found["results"]
+    assert result["forms"] == {"dtype": ["float32", "float64"]}
+    assert {row["metric"]: (row["old"], row["new"]) for row in found["changes"]}["kernels"] == (1, 2)
+
+
 KERNELS_DO_NOT_RUN = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -21,7 +21,11 @@ AXIS = Axis.load(ROOT / "releases.toml")
 RUN = {
     "tf32": ("print(torch.backends.cuda.matmul.allow_tf32)", "True", "False"),
     "floor_divide": ("print(torch.floor_divide(torch.tensor(-3.0), 2).item())", "-1.0", "-2.0"),
-    "rms_norm": ("print(torch._C._dispatch_has_kernel_for_dispatch_key('aten::rms_norm', 'AutocastCUDA'))", "False", "True"),
+    "rms_norm": (
+        "print(torch._C._dispatch_has_kernel_for_dispatch_key('aten::rms_norm', 'AutocastCUDA'))",
+        "False",
+        "True",
+    ),
     "zero_grad": (
         "layer = torch.nn.Linear(1, 1); layer(torch.ones(1)).sum().backward()\n"
         "torch.optim.SGD(layer.parameters(), lr=1.0).zero_grad(); print(layer.weight.grad)",

@@ -92,7 +92,7 @@ class Run:
         if asked.carried is not None:
             return self._carried(asked.carried)
         if request.device == "recorder":
-            return RecorderEnvironment(self.conf, asked.lane, request.card)
+            return RecorderEnvironment(self.conf, asked.lane, request.card, self.own)
         if asked.interpreter is None:
             return ReleaseEnvironment(self.conf, asked.lane, {}, {})
         if asked.releases:
@@ -303,10 +303,6 @@ def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
     """The options as this device can answer them. Raises SessionError where it cannot."""
     if request.device != "recorder":
         return asked
-    if own and own.requirements:
-        raise SessionError(
-            f"{own.path.name} has `requirements`, and the recorder has only torch. Measure it on cpu or cuda."
-        )
     if asked.only == "times":
         raise SessionError(NEVER_RECORDED.capitalize() + ".")
     if asked.budget or asked.within or asked.interpreter:

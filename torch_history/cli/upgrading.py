@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rich.console import Console
+
+from recorder.environments import packages as packages_of
 
 from ..measuring.conditions import business
 from ..measuring.machine import asked as surroundings
@@ -13,6 +16,7 @@ from ..measuring.machine import describe
 from ..measuring.machine_records import use
 from ..measuring.plan import measurable
 from ..measuring.progress import minutes
+from ..measuring.recorded import RecorderEnvironment
 from ..measuring.subjects import OwnWorkload as OwnWorkload
 from ..measuring.subjects import installed_version as installed_version
 from ..measuring.upgrading.room import Room, adding, forecast, gigabytes_added
@@ -67,7 +71,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
         say(line)
     upgrade = Upgrade(tuple(release.tag for release in path), laboratory, say, asked.most)
     found = None
-    with temporary_files(), alone(suite.env):
+    with temporary_files(), alone(laboratory.releases.root):
         try:
             upgrade.run()
         finally:
@@ -99,7 +103,7 @@ def _forecast(asked: Asked, path: Sequence[Release], laboratory: Sessions) -> li
             raise UserError(str(error)) from error
         added.append(adding(release.tag, packages))
         laboratory.room.added = max(laboratory.room.added, gigabytes_added(packages))
-    busy = business()
+    busy = business() if laboratory.device != "recorder" else ""
     lines = [f"This machine is busy: {busy}. More times will stay inconclusive."] if busy else []
     return [*lines, *forecast(path, laboratory.room, asked.seconds, asked.explaining), *added]
 
@@ -130,14 +134,15 @@ def _laboratory(asked: Asked, suite: suites.Suite, out: Console) -> Sessions:
     conf.results_dir = str(own.folder / "results")
     request = replace(request, workload=str(own.path), text=str(own.text), threads=own.threads or request.threads)
     record = describe(request)
-    if record["device"] == "recorder":
-        raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")
     if asked.explaining and record["device"] != "cpu":
         raise UserError("--explain works on a CPU only. Leave it out, or set TORCH_HISTORY_DEVICE=cpu.")
     use(record)
-    lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
+    lane, packages = environments.ReleaseEnvironment(conf, asked.lane, {}, {}), environments.asked_of
+    if record["device"] == "recorder":
+        lane = RecorderEnvironment(conf, asked.lane, request.card, own)
+        packages = functools.partial(packages_of, python=asked.lane)
     lane.needed = own.requirements
-    request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk)
+    request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk, asked=packages)
     subject = conf, suite.axis, own, lane, request, record["machine"], out, room
     return Sessions(*subject, left=asked.seconds, goes_on=asked.budget is not None, again=asked.again)
 

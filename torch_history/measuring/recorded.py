@@ -11,6 +11,8 @@ from recorder.environments import create
 
 from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment
+from ..system.errors import SessionError
+from .subjects import OwnWorkload
 
 FOLDER = "recorder"
 """Folder in `env/`: these environments hold another set of packages than those that are measured on a device."""
@@ -19,7 +21,11 @@ FOLDER = "recorder"
 class RecorderEnvironment(ReleaseEnvironment):
     """The environments of one lane on the recorder, of which one release's is selected at a time; see ReleaseEnvironment."""
 
-    def __init__(self, conf: Any, python: str, card: str) -> None:
+    def __init__(self, conf: Any, python: str, card: str, own: OwnWorkload | None = None) -> None:
+        """Raises SessionError where a user's `own` file needs more than torch."""
+        if own and own.requirements:
+            said = f"{own.path.name} has `requirements`, and the recorder has only torch. Measure it on cpu or cuda."
+            raise SessionError(said)
         super().__init__(conf, python, {}, {})
         self.root = self.root / FOLDER
         self._card = card

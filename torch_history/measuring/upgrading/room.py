@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +37,12 @@ class Room:
     lane: str
     limit: float | None
     added: float = 0.0
+    asked: Callable[[Release], list[str]] = environments.asked_of
+    """What an environment of a release is installed with."""
 
     def is_there(self, release: Release) -> bool:
         """Whether the environment of a release is installed."""
-        return environments.is_ready(self.root / f"{release.tag}-py{self.lane}", environments.asked_of(release))
+        return environments.is_ready(self.root / f"{release.tag}-py{self.lane}", self.asked(release))
 
     def takes(self, release: Release) -> float:
         """Gigabytes of a release with what is added to it, at most, about."""

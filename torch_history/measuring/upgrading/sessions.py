@@ -130,6 +130,7 @@ class Sessions:
             launches=1,
             budget=budget,
             workload=self.own.digest,
+            only="counts" if self.device == "recorder" else "",
             cases=tuple(sorted(cases)),
             divides=len(tags) == SIDES,
         )
