@@ -152,7 +152,8 @@ def test_upgrade_on_the_recorder_finds_other_kernels_and_another_dtype(counted, 
     file = tmp_path / "norms.py"
     file.write_text(
         "import torch\n\n\ndef inputs():\n    return torch.ones(3)\n\n\ndef doubled(x):\n"
-        "    return (x + x).to(torch.float64 if torch.__version__ >= '2.1' else x.dtype)\n"
+        "    return (x + x).to(torch.float64 if torch.__version__ >= '2.1' else x.dtype)\n\n\n"
+        "functions = {'doubled': doubled}\n"
     )
     surroundings = {**os.environ, "HOME": str(counted), "PYTHONPATH": str(counted), "TORCH_HISTORY_DEVICE": "recorder"}
     code = "from torch_history.cli import main; main()"
