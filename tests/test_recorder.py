@@ -506,6 +506,24 @@ def test_cublas_workspace_stays_allocated_from_2_0_on(built):
     assert int(run(built, ISSUE_95668)) == expected
 
 
+LAYER_AND_PINNED = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from recorder.record import recording
+layer = torch.nn.Linear(100, 100).cuda()
+print(torch.cuda.memory_allocated())
+with recording() as recorded:
+    torch.empty(5 * 2**20 + 4, dtype=torch.uint8, pin_memory=True)
+print(*(event.bytes for event in recorded.events if event.kind == "host_allocation"))
+"""
+
+
+@pytest.mark.releases
+def test_a_layer_takes_blocks_of_512_bytes_and_pinned_memory_a_power_of_two(built):
+    """Both were published: 40,000 and 400 bytes are 79 blocks and one, and 8 MiB is the power above 5 MiB."""
+    assert run(built, LAYER_AND_PINNED).split() == ["40960", "8388608"]
+
+
 @pytest.mark.releases
 def test_eager_intersection_takes_its_analytic_bytes(built):
     """Four tensors of [30,000, 500] float32 live at once, in 9 kernels, of which the result stays."""
