@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from research import explained, recorded
+from research import explained, recorded, training_peaks
 
 KNOWN = json.loads(recorded.ASKED.read_text(encoding="utf-8"))
 CHANGES = recorded.read("recorded_changes")
@@ -63,3 +63,41 @@ def test_the_table_of_explained_reports_says_what_the_program_said():
 def test_a_cause_is_right_where_it_has_the_name_that_the_thread_has(verdict, words, since, right):
     said = {"time": {"changed": {since: "SLOWER 2"}, "verdict": verdict, "words": words}}
     assert explained.is_right({"changed": "2.1.0", "cause": "sort"}, said) == right
+
+
+# --- what training steps take
+
+
+def test_peaks_of_training_steps_are_told_with_a_reason_for_each_that_others_say_otherwise():
+    known = json.loads(training_peaks.KEPT.read_text(encoding="utf-8"))
+    assert training_peaks.PAGE.read_text(encoding="utf-8") == training_peaks.page(known)
+    assert {"2.6.0", "2.14.1"} <= set(known)
+    for sizes in known.values():
+        counted = {size: by["recorder"] for size, by in sizes.items() if "refused" not in by["recorder"]}
+        assert len({size.partition(",")[0] for size in counted}) == 6
+        ends = [of[name] for of in counted.values() for name in training_peaks.NAMES]
+        assert all(of[-1] <= 1.05 * of[0] for of in ends)
+        # Weights, gradients, Adam's two states and the largest weight's intermediate are there at once.
+        layers = [4_096 * 4_096] * 3 + [4_096 * 1_000, *[4_096] * 3, 1_000]
+        (perceptron,) = (of["allocated"][0] for size, of in counted.items() if size.startswith("perceptron"))
+        assert perceptron > 4 * (4 * sum(layers) + layers[0])
+
+
+def test_a_difference_of_more_than_5_per_cent_has_a_reason_where_it_is_gone_without_it():
+    def told(allocated, *reserved):
+        return {"allocated": [allocated], "reserved": list(reserved), "seconds": 1}
+
+    by = {
+        **{"recorder": told(100, 200, 400), training_peaks.REQUESTED: told(80, 190)},
+        **{"near": told(104, 200), "asked": told(79, 300), "far": told(106, 500)},
+        "none": {"refused": "no", "seconds": 1},
+    }
+    said = training_peaks.page({"2.6.0": {"a": by}, "2.14.1": {"a": by}})
+    assert "| a | recorder | 100 | 200 to 400 | 2.6.0, 2.14.1 | 1, 1 |" in said
+    assert "| a | far | 106 (+6.0%) | 500 (+25.0%) | 2.6.0, 2.14.1 | 1, 1 |" in said
+    of = (
+        *(f"peak allocated: {why}" for why in (training_peaks.REASONS[""], "unexplained")),
+        "peak reserved: unexplained",
+    )
+    places = "asked of a", "far of a", "far of a", "none of a"
+    assert said.endswith("\n\n" + "".join(f"- {why} ({at})\n" for why, at in zip((*of, "no"), places, strict=True)))
