@@ -368,6 +368,47 @@ def test_the_code_of_compiled_libraries_is_told_apart(tmp_path: Path) -> None:
     assert found.functions[0].share == pytest.approx(0.95)
 
 
+CHECKED = """
+struct SourceLocation {{ const char *function, *file; unsigned line; }};
+extern void _ZN3c106detail14torchCheckFailEPKcS2_jS2_(const char *, const char *, unsigned, const char *)
+    __attribute__((noreturn));
+extern void _ZN3c1010IndexErrorC1ENS_14SourceLocationE(void *, struct SourceLocation);
+extern void told(const char *, const char *, unsigned);
+long item(const long *numbers, long at) {{
+    struct SourceLocation place = {{"item", "a.cpp", {0}}};
+    if (at < 0) _ZN3c106detail14torchCheckFailEPKcS2_jS2_("item", "a.cpp", {0}, "it is negative");
+    if (at > 9) _ZN3c106detail14torchCheckFailEPKcS2_jS2_("item", "a.cpp", {1}, "it is large");
+    if (at == 8) _ZN3c1010IndexErrorC1ENS_14SourceLocationE(0, place);
+    told("item", "a.cpp", {2});
+    return numbers[at];
+}}
+"""
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("gcc", "c++filt"))), reason="gcc and binutils are not installed")
+@pytest.mark.parametrize("option", ["-O1", "-O2", "-Os"])
+@pytest.mark.parametrize(
+    ("numbers", "kind"), [((340, 350, 7), Kind.SAME), ((10, 20, 8), Kind.CODE), ((350, 340, 9), Kind.CODE)]
+)
+def test_a_check_that_stands_in_another_line_of_the_source_is_the_same_code(
+    tmp_path: Path, option: str, numbers: tuple[int, ...], kind: Kind
+) -> None:
+    """The third number is an argument of an ordinary function."""
+    folders, answers = (tmp_path / "old", tmp_path / "new"), []
+    for folder, values in zip(folders, ((10, 20, 7), numbers), strict=True):
+        library = folder / "lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"
+        library.parent.mkdir(parents=True)
+        source = library.with_name("a.c")
+        source.write_text(CHECKED.format(*values))
+        options = [option, "-shared", "-fPIC", "-fno-reorder-blocks-and-partition"]
+        subprocess.run(["gcc", *options, "-o", str(library), str(source)], check=True)
+        of = Library(library)
+        begin = of.begin(of.numbers["item"])
+        offset = next(at for at in range(library.stat().st_size) if of.address(at) == begin)
+        answers.append({"samples": {str(library): {offset: 200}}, "operators": {}, "functions": {}})
+    assert fingerprints.pair(folders, answers).of_case(fingerprints.ONE, 1.5).kind is kind
+
+
 def test_a_file_that_is_no_library_is_refused_in_words(tmp_path: Path) -> None:
     for content in (b"x", b"no library at all" * 10, b"\x7fELF" + b"\xff" * 100):
         (tmp_path / "libtorch_cpu.so").write_bytes(content)

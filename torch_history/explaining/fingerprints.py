@@ -106,16 +106,16 @@ def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[i
 
 
 class Describe:
-    """The functions of one release's libraries, each read once."""
+    """The functions of one release's libraries, each read once; `with_lines` as machine_code.function has it."""
 
-    def __init__(self, libraries: Mapping[str, Library]) -> None:
-        self.libraries = libraries
+    def __init__(self, libraries: Mapping[str, Library], with_lines: bool = True) -> None:
+        self.libraries, self._with_lines = libraries, with_lines
         self._code: dict[tuple[str, int], machine_code.Function] = {}
         self._numbers: dict[str, dict[str, int]] = {}
 
     def code(self, library: str, number: int) -> machine_code.Function:
         if (library, number) not in self._code:
-            self._code[library, number] = machine_code.function(self.libraries[library], number)
+            self._code[library, number] = machine_code.function(self.libraries[library], number, self._with_lines)
         return self._code[library, number]
 
     def key(self, library: str, number: int) -> str:
@@ -226,7 +226,9 @@ ONE = "one case"
 def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodePair:
     """The code of old and new, in the environments in `folders`, of what was seen to run in one case. Raises as
     `of_release`."""
-    found = [Describe({path.name: Library(path) for path in _installed(folder)}) for folder in folders]
+    found = [
+        Describe({path.name: Library(path) for path in _installed(folder)}, with_lines=False) for folder in folders
+    ]
     functions = [
         hot_functions(Seen({ONE: answer}, ""), of.libraries)[ONE] for of, answer in zip(found, answers, strict=True)
     ]

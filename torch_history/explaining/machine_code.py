@@ -3,6 +3,7 @@
 Instructions are written in a form that two compilations share where they do the same: registers and slots of the stack are
 numbered by their first appearance, a jump counts instructions, what is called has its name, a constant that the code reads
 its value, and fillers that only align what follows are left out. A digest of that form tells whether two are the same.
+The number of a source line that a failed check is given is no part of what code does, and may be left out too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +32,12 @@ MOST_LOOPS = 40
 
 HOT_SHARE = 0.9
 """The hot loop of a function is the smallest one that holds this share of its samples."""
+
+FAILING = re.compile("torch(Check|InternalAssert)Fail|C[12]ENS_14SourceLocation")
+"""What a failed check calls. The number of the line of the source where it stands is the third argument, or the third field
+of a c10::SourceLocation, which is copied to the stack; FIELDS are the bytes that are made free for it there."""
+
+FIELDS = 32
 
 
 class Loop(NamedTuple):
@@ -59,9 +67,11 @@ class Function:
         return None
 
 
-def function(library: Library, number: int) -> Function:
-    """The code of a function of a library by its number."""
+def function(library: Library, number: int, with_lines: bool = True) -> Function:
+    """The code of a function of a library by its number. Without lines, a function whose source stands some lines further
+    down is the same; what results/code/ has is with them, and is compared with nothing else."""
     code = _decoded(library, number)
+    code = code if with_lines else _without_lines(library, code)
     begin = library.begin(number)
     jumps = {
         (target, one.address + one.size)
@@ -118,6 +128,46 @@ def _operand(one: capstone.CsInsn, operand: x86.X86Op) -> tuple[object, ...]:
         return "place", one.address + one.size + place.disp, operand.size
     names = (one.reg_name(register) if register else "" for register in (place.base, place.index))
     return "memory", *names, place.scale, place.disp, operand.size
+
+
+def _without_lines(library: Library, code: Sequence[_Instruction]) -> list[_Instruction]:
+    """`code` in which each number of a source line that some path takes to a call of FAILING has no value."""
+    numbers = {one.address: number for number, one in enumerate(code)}
+    before: dict[int, list[int]] = defaultdict(list)
+    for number, one in enumerate(code):
+        if number + 1 < len(code) and one.mnemonic not in ("jmp", "ret"):
+            before[number + 1].append(number)
+        if one.target in numbers and one.mnemonic != "call":
+            before[numbers[one.target]].append(number)
+    found = list(code)
+    for number, one in enumerate(code):
+        name = library.called(one.target) if one.mnemonic == "call" and one.target else ""
+        for line in _lines(code, before, number, "SourceLocation" in name) if FAILING.search(name) else ():
+            found[line] = code[line]._replace(operands=(code[line].operands[0], ("value", "line")))
+    return found
+
+
+def _lines(
+    code: Sequence[_Instruction], before: Mapping[int, Sequence[int]], call: int, in_memory: bool
+) -> Iterator[int]:
+    """The instructions that write the line for a call on some path to it: into edx, or `in_memory` into a place that is read
+    after it, maybe when FIELDS were made free. `before` has those after which an instruction may come."""
+    left, seen, read = [call], {call}, set()
+    while left:
+        for number in before.get(left.pop(), ()):
+            one = code[number]
+            to, of = (*one.operands, ("",), ("",))[:2]
+            is_number = one.mnemonic == "mov" and of[0] == "value"
+            is_there = to[0] == "register" and _family(str(to[1]))[0] == "d"
+            if in_memory:
+                is_there = is_number and to[:-1] in read and to[-1] == 4
+            if is_there and is_number:
+                yield number
+            elif not is_there and one.mnemonic != "call" and number not in seen:
+                seen.add(number)
+                left.append(number)
+                if of[0] == "memory":
+                    read |= {of[:-1], (*of[:-2], int(str(of[-2])) - (FIELDS if of[1] == "rsp" else 0))}
 
 
 def _digest(library: Library, code: Sequence[_Instruction], ends: tuple[int, int]) -> tuple[str, int]:
