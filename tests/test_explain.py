@@ -10,12 +10,14 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from torch_history.explaining import places, verdict
+from torch_history.cli.explaining import COUNTING_MINUTES, MINUTES
+from torch_history.explaining import explanation, places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
 from torch_history.explaining.explanation import MOST_NOISY_TURNS, Explanation, Found
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
@@ -252,6 +254,38 @@ def test_lever_that_a_release_cannot_run_under_is_left_out_with_a_sentence() -> 
     alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
     found = explained(Refusing((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [alone])
     assert [lever.refused for lever in found.levers] == ["v1.0.0 gave no answer: no such thing."]
+
+
+@pytest.mark.parametrize(("load", "left_out", "kind"), [(1, 0, "CAUSE"), (2, 1, "CAUSE"), (4, 2, "UNKNOWN")])
+def test_explanation_ends_in_its_time_however_busy_the_machine_is(
+    monkeypatch: pytest.MonkeyPatch, load: int, left_out: int, kind: str
+) -> None:
+    """Seconds of each step of a quick call, as on two idle processors, times the load. What is left out is said."""
+    now, costs = [0.0], {"time": 0.8, "profile": 1.5}
+    monkeypatch.setattr(explanation, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Busy(Drawn):
+        def open(self, *arguments: Any, **how: Any) -> Any:
+            launch = super().open(*arguments, **how)
+            asked = launch.ask
+            now[0] += load * 1.2
+
+            def ask(step: Mapping[str, Any]) -> dict[str, Any]:
+                now[0] += load * costs.get(step["do"], 0.4)
+                return asked(step)
+
+            launch.ask = ask  # type: ignore[method-assign]
+            return launch
+
+    drawn = Busy(SLOWER, {"lever 3": (1e-3, 1e-3)}, noise=0.005, chance=random.Random(1))
+    found = Explanation(
+        SUBJECT, SIDES, LEVERS[1:4], Path(), lambda words: None, 60 * MINUTES, opened=drawn.open
+    ).explain()
+    assert now[0] <= 60 * MINUTES
+    assert sum(note.startswith("no time ") for note in found.notes) == left_out
+    assert {lever.name: lever.verdict for lever in found.levers}["lever 3"] == kind
+    page = (Path(__file__).resolve().parents[1] / "docs" / "explain.md").read_text(encoding="utf-8")
+    assert ("at most four minutes" in page, "counted\none: what there" in page) == (MINUTES == 4, COUNTING_MINUTES == 1)
 
 
 # --- estimates

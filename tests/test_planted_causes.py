@@ -7,7 +7,6 @@ import pytest
 
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.launching import Side, Subject
-from torch_history.explaining.levers import load
 from torch_history.store.causes import NOT_LOOKED_INTO
 
 from .processes import ROOT
@@ -34,7 +33,7 @@ def explained(python: Path, new: Mapping[str, str], folder: Path) -> Found:
     """What is said of the planted call where the new release has these variables; no lever is pulled."""
     subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "time")
     sides = Side("v1.0.0", python, {}), Side("v2.0.0", python, new)
-    return Explanation(subject, sides, load(), folder, lambda words: None, 0.0).explain()
+    return Explanation(subject, sides, [], folder, lambda words: None).explain()
 
 
 @pytest.mark.alone

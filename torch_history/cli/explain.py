@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..store.causes import Evidence
 
 MINUTES = 4
-"""What one series takes on two cores that nothing else uses, both releases installed."""
+"""What the time of a repeated call takes at most, both releases installed; what does not fit is left out."""
 
 
 @click.command()

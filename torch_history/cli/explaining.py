@@ -40,7 +40,7 @@ from .output import console, harmless, plain
 from .suite import Suite
 
 COUNTING_MINUTES = 1
-"""What one series of counts takes, as MINUTES."""
+"""What one series of counts takes at most, as MINUTES."""
 
 ROWS = 6
 """Of each table that is printed."""
@@ -178,7 +178,7 @@ def _explain(
 
 
 def minutes_of(told: Iterable[Series]) -> float:
-    """What explaining these takes, about: what is counted needs two launches of each release, a time dozens."""
+    """What explaining these takes at most, of times of repeated calls and of counts, both releases installed."""
     return sum(COUNTING_MINUTES if series.metric in finding.COUNTED else MINUTES for series in told)
 
 
@@ -187,7 +187,8 @@ def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Consol
     subject = finding.subject(context.suite.root, series, context.workload, context.request.threads)
     with tempfile.TemporaryDirectory() as folder:
         say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
-        evidence = finding.explain(series, subject, sides, Path(folder), say, context.version(series))
+        seconds = 60.0 * minutes_of([series])
+        evidence = finding.explain(series, subject, sides, Path(folder), say, context.version(series), seconds)
     use(context.machine)
     Machine.load(machine_name=None, interactive=False).save(str(context.results))
     causes.write(context.results, context.machine["machine"], evidence)
@@ -205,7 +206,8 @@ def _chosen(asked: Sequence[str], most: int, context: Context, sides: tuple[Side
             raise UserError(f"Nothing that can be explained changed from {old} to {new} on {machine}.")
         return found
     if own:
-        every = finding.own_series(own.question, finding.cases(sides[1], suite.root, context.workload), environment)
+        listed = finding.cases(sides[1], suite.root, [context.workload])[context.workload]
+        every = finding.own_series(own.question, listed, environment)
     else:
         every = finding.suites_series(sides[1], suite.root, environment)
     named = [one for words in asked for one in finding.matching(words, every)]

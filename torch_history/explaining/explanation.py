@@ -40,8 +40,9 @@ FRESH_TURNS = 3
 """Launches of each release in which a lever that is not CLEARED is tried again. These alone count: of ten levers one may
 seem to remove some of the difference by chance, and the launches that made it seem so cannot show that it was not."""
 
-LEVER_SECONDS = 210.0
-"""After which no further lever is tried."""
+CONFIRMED, LOOKED, PULLED = 0.5, 0.6, 0.85
+"""Shares of the time at hand after which no further turn is begun of a steady call: one that says whether the difference is
+there, one with profilers, one of a lever. The rest is for the script."""
 
 PROFILES = {"operator": "operators", "function": "Python functions", "symbol": "native symbols"}
 """Kind of place of a steady call, as benchmarks/explained.py names its profile -> what a note calls its table."""
@@ -99,17 +100,18 @@ class Explanation:
         levers: Sequence[Lever],
         scratch: Path,
         say: Say,
-        seconds: float = LEVER_SECONDS,
+        seconds: float = math.inf,
         opened: Open = Launch,
         read: Read = places.read_perf,
     ) -> None:
         """`opened` gives a launch, and `read` what perf recorded: tests give some that draw numbers. `scratch` is an empty
-        folder. After `seconds` no further lever is tried, and a note says so."""
+        folder. Of a steady call all ends within about `seconds`, of another one only the levers do: what there is no time
+        for is left out, and a note says so."""
         self._subject, self._sides, self._scratch, self._say = subject, sides, scratch, say
         self._levers = [lever for lever in levers if lever.once or not subject.is_once]
         self._seconds, self._opened, self._read = seconds, opened, read
         self._kinds = ONCE if subject.is_once else PROFILES
-        self._ends = time.monotonic() + seconds
+        self._began, self._took = time.monotonic(), 0.0
         self._turn = 0
         self._timings: tuple[int, ...] = TIMINGS
         self._traces: set[str] = set()
@@ -126,15 +128,20 @@ class Explanation:
         self._confirm(found)
         if found.ratio.is_there:
             self._look(found)
+            changed = self._changed(found)
             self._pull(found)
             because = {lever.name: lever.because for lever in self._levers}
             own = Path(self._subject.workload).name.removesuffix(".py") + ".py"
-            changed, called = self._changed(found), verdict.called_otherwise(found.places, own)
+            called = verdict.called_otherwise(found.places, own)
             changed = (True, called) if called and not self._subject.is_once else changed
             found.verdict, found.words = verdict.of_all(
                 found.levers, because, found.places, own=own, code=found.code, changed=changed
             )
         return found
+
+    def _has_time(self, until: float, turns: int = 1) -> bool:
+        """Whether so many turns more, as long as the last one, end before this share of the time is over."""
+        return time.monotonic() + turns * self._took <= self._began + until * self._seconds
 
     # --- is it there?
 
@@ -142,15 +149,18 @@ class Explanation:
         for turn in range(1, MOST_NOISY_TURNS + 1):
             began = time.monotonic()
             self._time_both()
+            self._took = time.monotonic() - began
             self._measure(found)
             if self._subject.is_once and turn == 1:
                 each = max(found.base.levels)
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
                 self._say(f"It takes {human_seconds(each)} each time, so this takes {minutes} minutes or more in all.")
-            is_half_over = 2 * (self._ends - time.monotonic()) < self._seconds
             if turn >= LEAST_TURNS and found.ratio.is_there:
                 break
-            if turn >= MOST_TURNS and (found.ratio.is_absent or is_half_over):
+            is_late = not self._has_time(CONFIRMED)
+            if turn >= (MOST_TURNS if self._subject.is_once else LEAST_TURNS) and is_late:
+                break
+            if turn >= MOST_TURNS and found.ratio.is_absent:
                 break
         at = found.ratio
         said = f"new / old is {at.ratio:.3f} ({at.low:.3f} to {at.high:.3f}, {len(found.base.old)} turns)"
@@ -186,7 +196,12 @@ class Explanation:
     def _look(self, found: Found) -> None:
         """Profiles, in the same launches as more plain times of a steady call."""
         self._say(f"Where did it go? {LOOKING_TURNS} launches of each with profilers.")
+        began = time.monotonic()
         for turn in range(LOOKING_TURNS):
+            each = (time.monotonic() - began) / max(1, turn)
+            if turn and not self._subject.is_once and not self._has_time(LOOKED, math.ceil(each / self._took)):
+                found.notes.append(f"no time for more than {turn} of {LOOKING_TURNS} launches of each with profilers")
+                break
             with self._both() as launches:
                 if not turn:
                     self._ask_facts(found, launches)
@@ -286,22 +301,24 @@ class Explanation:
     def _pull(self, found: Found) -> None:
         """Tries each lever that may matter, and gives the verdict on it."""
         if self._subject.is_once:
-            self._ends = time.monotonic() + self._seconds
+            self._began = time.monotonic()
         refused = {lever.name: lever.refusal(self._traces) for lever in self._levers}
         tried = [lever for lever in self._levers if not refused[lever.name]]
         self._say(f"Why? {len(tried)} levers.")
         for turn in range(LEVER_TURNS):
             for lever in tried:
-                if time.monotonic() < self._ends or (self._subject.is_once and not turn):
+                is_once = self._subject.is_once
+                if self._has_time(PULLED, 0 if is_once else 1 + FRESH_TURNS) or (is_once and not turn):
                     self._pull_one(lever)
             tried = [  # those of which more turns may tell what they do
                 lever
                 for lever in tried
                 if lever.name not in self._failed and self._judged(lever, found).verdict != "CLEARED"
             ]
+        again = {lever.name: self._judged(lever, found).removed for lever in tried if self._times[lever.name][0]}
+        self._pull_again(sorted((lever for lever in tried if lever.name in again), key=lambda one: -again[one.name]))
         if untried := [lever.words for lever in tried if not self._times[lever.name][0]]:
             found.notes.append(f"no time to try {', '.join(untried)}")
-        self._pull_again([lever for lever in tried if self._times[lever.name][0]])
         found.levers = [self._judged(lever, found, refused[lever.name]) for lever in self._levers]
 
     def _pull_again(self, levers: Sequence[Lever]) -> None:
@@ -311,21 +328,24 @@ class Explanation:
         for lever in levers:
             self._times[f"{lever.name}, at first"] = self._times.pop(lever.name)
             for _ in range(FRESH_TURNS):
-                self._pull_one(lever)
+                if self._has_time(PULLED) or self._subject.is_once:
+                    self._pull_one(lever)
 
     def _pull_one(self, lever: Lever) -> None:
+        began = time.monotonic()
         try:
             with self._both(variables=lever.variables) as launches:
                 self._time(lever.name, launches, lever.set)
         except (LaunchFailed, CannotExplain) as error:
             self._failed[lever.name] = str(error)
+        self._took = time.monotonic() - began
 
     def _judged(self, lever: Lever, found: Found, refused: str = "") -> Pulled:
         """What a lever was found to do, or why it was `refused`."""
         group = self._group(lever.name, found.clock)
         refused = refused or self._failed.get(lever.name, "")
         if not refused and not group.old:
-            refused = "the time was over before it was tried"
+            refused = "the time was over before it was tried often enough"
         if refused:
             return Pulled(lever.name, lever.words, lever.proves, refused=refused[:500])
         every = [self._group(name, found.clock) for name in self._times if name not in self._failed]

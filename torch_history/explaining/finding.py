@@ -62,18 +62,21 @@ def changed(results: Path, machine: str, environment: str, old: str, new: str, m
 def suites_series(side: Side, root: Path, environment: str) -> list[Series]:
     """Every series of the suite's questions that can be explained, as the release lists them. Raises LaunchFailed."""
     benchmarks = [one for one in sources.here() if Series(environment, one, ()).metric in EXPLAINABLE]
-    listed = {question: cases(side, root, question) for question in {one.partition(".")[0] for one in benchmarks}}
+    listed = cases(side, root, sorted({one.partition(".")[0] for one in benchmarks}))
     return [one for name in benchmarks for one in _series(name, listed[name.partition(".")[0]].steady, environment)]
 
 
-def cases(side: Side, root: Path, workload: str) -> Cases:
-    """What a question or an own file lists on the release itself. Raises LaunchFailed."""
-    launch = Launch(side, Subject(root, workload, "", "", "time"))
+def cases(side: Side, root: Path, workloads: Sequence[str]) -> dict[str, Cases]:
+    """What each of several questions lists on the release itself, or an own file. Raises LaunchFailed."""
+    launch = Launch(side, Subject(root, workloads[0], "", "", "time"))
     try:
-        answer = launch.ask({"do": "cases"})
+        listed = {one: launch.ask({"do": "cases", "case": {"workload": one}}) for one in workloads}
     finally:
         launch.close()
-    return Cases([tuple(case) for case in answer["cases"]], answer["timed"], [tuple(case) for case in answer["once"]])
+    return {
+        one: Cases([*map(tuple, answer["cases"])], answer["timed"], [*map(tuple, answer["once"])])
+        for one, answer in listed.items()
+    }
 
 
 def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
@@ -122,18 +125,20 @@ def subject(root: Path, series: Series, workload: str = "", threads: int = 1) ->
 
 
 def explain(
-    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, version: str
+    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, version: str, seconds: float
 ) -> Evidence:
-    """All that can be found of one series. Raises CannotExplain and LaunchFailed."""
+    """All that can be found of one series, of a steady call or of counts within about `seconds`. Raises CannotExplain and
+    LaunchFailed."""
     began = time.monotonic()
+    ends = math.inf if asked.is_once else began + seconds
     if series.metric in COUNTED:
         found = counting.explain(asked, sides, load(), say)
     else:
-        found = Explanation(asked, sides, load(), scratch, say).explain()
+        found = Explanation(asked, sides, load(), scratch, say, seconds).explain()
     script, reproduced = "", None
     if found.verdict not in NOT_LOOKED_INTO:
         say("The script: is it there in plain PyTorch?")
-        script, reproduced, note = _reproduction(series, asked, sides, scratch, found)
+        script, reproduced, note = _reproduction(series, asked, sides, scratch, found, ends)
         found.notes += [note] if note else []
     return Evidence(
         **{name: getattr(series, name) for name in ("environment", "benchmark", "parameters")},
@@ -158,9 +163,9 @@ def explain(
 
 
 def _reproduction(
-    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, found: Found
+    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, found: Found, ends: float
 ) -> tuple[str, tuple[float, float] | None, str]:
-    """The script, what it printed on either release, and what stands in its way."""
+    """The script, what it printed on either release, and what stands in its way, such as that the time `ends`."""
     old, new = (human(level, series.unit) for level in found.base.levels)
     head = f"{series.words}\nexpected: {old} with {sides[0].tag}, {new} with {sides[1].tag}"
     try:
@@ -171,18 +176,21 @@ def _reproduction(
     path.write_text(text, encoding="utf-8")
     numbers: tuple[list[float], list[float]] = ([], [])
     for turn in range(1 if series.metric in COUNTED else SCRIPT_TURNS):
+        began = time.monotonic()
         for number in (0, 1) if turn % 2 else (1, 0):
             try:
-                numbers[number].append(_printed(sides[number], path))
+                numbers[number].append(_printed(sides[number], path, min(SCRIPT_SECONDS, ends - time.monotonic())))
             except (subprocess.SubprocessError, ValueError, IndexError) as error:
                 return text, None, f"no measurement of the script: with {sides[number].tag} it failed ({_last(error)})"
+        if time.monotonic() + (time.monotonic() - began) > ends:
+            break
     return text, (min(numbers[0]), min(numbers[1])), ""
 
 
-def _printed(side: Side, path: Path) -> float:
+def _printed(side: Side, path: Path, seconds: float) -> float:
     command = [str(side.python), "-W", "ignore", str(path)]
     env = {**for_measuring(os.environ), **side.variables}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds, env=env)
     return float(done.stdout.split()[-1])
 
 
