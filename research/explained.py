@@ -1,7 +1,9 @@
-"""Does the program find the release and the cause that public reports name? A file of plain PyTorch for each asks it.
+"""Does the program find the release and the cause that public reports name? A file of plain PyTorch for each asks it. And
+does an explanation end in its time?
 
-    python -m research.explained           the reports of explained_reports.toml that were not asked yet
-    python -m research.explained 139612    these, once more
+    python -m research.explained             the reports of explained_reports.toml that were not asked yet
+    python -m research.explained 139612      these, once more
+    python -m research.explained --budget    changes drawn of those that results/ tells: what explaining them takes
 
 Each file is measured and explained by the commands that a user has, for about ten minutes. What they say is kept in
 explained-reports.json in docs/generated/, beside the page public-reports.md, a table of which is written from that.
@@ -11,20 +13,31 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import random
 import re
+import shutil
+import statistics
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from tools.pages import write_into
 from torch_history.analysis.markdown import escape
+from torch_history.cli.explaining import COUNTING_MINUTES, MINUTES
+from torch_history.explaining.finding import COUNTED, TIMES
 from torch_history.system.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 SAID, PAGE = (ROOT / "docs" / "generated" / name for name in ("explained-reports.json", "public-reports.md"))
 COMMAND = "python -m research.explained"
+LASTED = ROOT / "docs" / "generated" / "explaining.md"
+MACHINE, BETWEEN = "amd-epyc-family-26-model-2-2-cores", ("2.13.0", "2.14.1", "2.15.0")
+SEED, DRAWN = 42, 10
+"""Of changes that MACHINE tells between neighbours of BETWEEN, how many are drawn, and by which seed."""
 TOLD = re.compile(r", v[\d.]+ -> v[\d.]+: (CAUSE|PART|UNKNOWN|NOT THERE|INCONCLUSIVE): (.*)")
 """The line of `torch-history explain` with its verdict and the clause that follows."""
 
@@ -89,8 +102,45 @@ def table(known: Said) -> str:
     return "\n".join(lines) + "\n"
 
 
+def drawn() -> list[tuple[str, str, dict[str, Any]]]:
+    """Old, new and what the JSON of `compare` says of a series, of each change that is drawn."""
+    told = []
+    for old, new in itertools.pairwise(BETWEEN):
+        changes = json.loads(program("compare", old, new, "--machine", MACHINE, "--json"))["changes"]
+        told += [(old, new, one) for one in changes if one["kind"] in ("worse", "better", "changed") and one["ratio"]]
+    return random.Random(SEED).sample([one for one in told if one[2]["metric"] in (*TIMES, *COUNTED)], DRAWN)
+
+
+def lasted() -> None:
+    """Explains what is drawn, and writes what it took into LASTED. Its evidence is of a machine of its own and removed."""
+    os.environ["TORCH_HISTORY_MACHINE"] = named = "explained-in-its-time"
+    for old, new in itertools.pairwise(BETWEEN):  # so that both are installed
+        program("explain", old, new, "selection operators, mask vector 1 % x 1", "--again")
+    lines, took = [], []
+    for old, new, one in drawn():
+        words = f"{one['question']} {one['metric']}, {' '.join(one['parameters'])}".replace("_", " ")
+        budget = 60 * (COUNTING_MINUTES if one["metric"] in COUNTED else MINUTES)
+        began = time.monotonic()
+        said = TOLD.search(program("explain", old, new, words, "--again"))
+        took.append((time.monotonic() - began) / budget)
+        cells = old, new, words, f"{one['ratio']:.3g}", said[1] if said else "", f"{budget}", f"{took[-1] * budget:.0f}"
+        lines.append(f"| {' | '.join(map(escape, cells))} | {took[-1]:.0%} | {os.getloadavg()[1]:.1f} |")
+        print(lines[-1], flush=True)
+        sums = f"Median {statistics.median(took):.0%} of the budget, worst {max(took):.0%}."
+        write_into(LASTED, f"{COMMAND} --budget", "\n".join([sums, "", *HEAD, *lines, ""]))
+    shutil.rmtree(ROOT / "results" / named)
+
+
+HEAD = (
+    "| old | new | series | new / old | verdict | budget (s) | took (s) | of the budget | processes at work |",
+    "|---|---|---|---:|---|---:|---:|---:|---:|",
+)
+
+
 def main() -> None:
     """Asks report after report; what was asked stays where this is interrupted."""
+    if "--budget" in sys.argv[1:]:
+        return lasted()
     known: Said = json.loads(SAID.read_text(encoding="utf-8")) if SAID.exists() else {}
     for report in reports():
         issue = str(report["issue"])
