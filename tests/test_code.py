@@ -285,6 +285,25 @@ def test_a_library_that_pytorch_holds_is_named_with_its_versions() -> None:
     assert words.count("MKL 2020.0 became 2022.2") == 1
 
 
+@pytest.mark.parametrize(
+    ("hot", "name", "words"),
+    [
+        ({"symbols": {"k": (90, "")}}, "mkl_blas_sgemm", "because MKL's code runs now and did not before"),
+        ({"symbols": {"k": (60, ""), "copy": (30, "")}}, "mkl_blas_sgemm", "because MKL 2020.0 became 2022.2"),
+        ({"elsewhere": {"libtorch_cpu": 90}, "symbols": {}}, "mkl_blas_sgemm", "because MKL 2020.0 became 2022.2"),
+        ({"elsewhere": {"libtorch_cpu": 90}, "symbols": {}}, "dnnl_sgemm", "because oneDNN's code runs now and did not"),
+    ],
+)
+def test_a_library_that_only_one_release_runs_did_not_become_another(hot: dict[str, Any], name: str, words: str) -> None:
+    """Before, PyTorch's own kernel computed it; or MKL, by its name or by code without one."""
+    old = release("v2.0.1", hot, symbols={"k": symbol(), "copy": symbol("copy", name="mkl_blas_copy")})
+    of_new = {"symbols": {"new": (95, "")}}, {"new": symbol("new", name=name), "copy": old.symbols["copy"]}
+    pair = CodePair(old, release("v2.1.0", of_new[0], symbols=of_new[1]))
+    facts = [{"torch": tag, "mkl": mkl, "onednn": mkl} for tag, mkl in (("2.0.1", "2020.0"), ("2.1.0", "2022.2"))]
+    change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
+    assert why([change], facts[0], facts[1], code=of_times([change], pair))[SERIES].words.startswith(words)
+
+
 def test_what_changed_in_a_function_of_python_is_shown_without_docstrings_and_in_twenty_lines(tmp_path: Path) -> None:
     old = 'class A:\n    def f(self, x: int) -> int:\n        """Old."""\n        return x\n'
     new = "def f(): pass\nclass A:\n    def f(self, x):\n        x += 1\n        return x\n    def g(self):\n"

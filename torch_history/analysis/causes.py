@@ -331,7 +331,9 @@ OUTSIDE = {"_multiarray_umath": "NumPy", "Python": "the interpreter", "libc": "t
 
 def _of_function(one: Function, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """`cpu_index_kernel (IndexKernel.cpp) has other instructions`"""
-    library = library_of(one)
+    library = by_code.library_of(one.name)
+    if library and not one.stays and one.state in STATES:
+        return f"{library}'s code {STATES[State.RUNS if one.state in (State.NEW, State.RUNS) else State.RESTS]}"
     if library:
         before, now = (facts.get(library.lower()) for facts in (old, new))
         return f"{library} {before} became {now}" if before and now and before != now else f"{library}'s code differs"
@@ -387,13 +389,6 @@ def _state_of(one: Function) -> str:
 def source_of(one: Function) -> str:
     """The source file of a function, without the instruction set that it was compiled for; empty where none is told."""
     return re.sub(r"\.(DEFAULT|AVX\w*|ZVECTOR|SVE\w*)\.cpp$", "", one.symbol.source)
-
-
-def library_of(one: Function) -> str:
-    """Whose code a function is that PyTorch's libraries hold and PyTorch's source does not; empty where it is PyTorch's."""
-    if re.match(r"(mkl|LM)_", one.name):
-        return "MKL"
-    return "oneDNN" if one.name.startswith("dnnl") else ""
 
 
 def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> Because | None:

@@ -95,7 +95,8 @@ CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)
 @dataclass(frozen=True)
 class Function:
     """A function that runs in a series, with its share of the samples at the end where it was seen, and what it is in each
-    wheel; `loops` are its hot loop's instructions and first bytes of 64, old and new, where both have one."""
+    wheel; `loops` are its hot loop's instructions and first bytes of 64, old and new, where both have one. `stays`: of a
+    library that PyTorch's libraries hold, whether its code runs at both ends."""
 
     name: str
     state: State
@@ -103,6 +104,7 @@ class Function:
     old: Symbol | None
     new: Symbol | None
     loops: tuple[tuple[int, int], tuple[int, int]] | None = None
+    stays: bool = True
 
     @property
     def symbol(self) -> Symbol:
@@ -118,6 +120,13 @@ class Function:
 
 def kernel_of(name: str) -> str:
     return name.partition(" in ")[0]
+
+
+def library_of(name: str) -> str:
+    """Whose code a function is that PyTorch's libraries hold and PyTorch's source does not; empty where it is PyTorch's."""
+    if re.match(r"(mkl|LM)_", name):
+        return "MKL"
+    return "oneDNN" if name.startswith("dnnl") else ""
 
 
 @dataclass(frozen=True)
@@ -184,11 +193,16 @@ class CodePair:
         return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
 
     def _within_kernel(self, one: Function, case: str) -> Function:
-        """A function that only one end has is a kernel that changed, where other functions of the kernel run at both."""
+        """A function that only one end has is a kernel that changed, where other functions of the kernel run at both. Loops
+        of old MKL have no name."""
         kernels = [
             {(kernel_of(of.name), of.source) for key in end.series[case].symbols if (of := end.symbols.get(key))}
             for end in (self.old, self.new)
         ]
+        if library := library_of(one.name):
+            may_be = [library == "MKL" and _unnamed(end.series[case]) >= PART for end in (self.old, self.new)]
+            theirs = [any(library_of(name) == library for name, _ in of_end) for of_end in kernels]
+            one = replace(one, stays=all(map(max, theirs, may_be)))
         is_at_both = all((one.kernel, one.symbol.source) in of_end for of_end in kernels)
         return replace(one, state=State.CHANGED) if is_at_both and one.state in (State.NEW, State.GONE) else one
 
