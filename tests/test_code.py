@@ -113,6 +113,25 @@ def test_a_size_that_did_not_change_so_explains_no_other(verdict: Verdict) -> No
     assert (other in of_times(changes[:1], pair, changes)) == (verdict is Verdict.CANT_TELL)
 
 
+@pytest.mark.parametrize(
+    ("size", "new", "kind"),
+    [
+        *(("rows 99 % x 100", symbol(place=16), Kind.MOVED), ("rows 99 % x 100", symbol(), Kind.SAME)),
+        *(("rows 99 % x 100", symbol("other"), None), ("vector 99 % x 100", symbol(place=16), None)),
+    ],
+)
+def test_a_size_that_is_the_same_tells_of_its_layout_that_no_instruction_differs(
+    size: str, new: Symbol, kind: Kind | None
+) -> None:
+    other = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], f"'{size}'"))
+    changes = [
+        Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0),
+        Change(SERIES, Verdict.SAME, 1.0, 1.0, 1.0, 0.99, 1.01),
+    ]
+    found = of_times(changes, CodePair(release("v2.0.1"), release("v2.1.0", symbols={"k": new})))
+    assert (found[other].kind if other in found else None) == kind
+
+
 def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -> None:
     runs: dict[str, Any] = {"symbols": {}, "elsewhere": {"Python": 90}}
     old, new = release("v2.0.1", runs), release("v2.1.0", runs, functions={"torch/f.py f": "other"})
@@ -291,10 +310,12 @@ def test_a_library_that_pytorch_holds_is_named_with_its_versions() -> None:
         ({"symbols": {"k": (90, "")}}, "mkl_blas_sgemm", "because MKL's code runs now and did not before"),
         ({"symbols": {"k": (60, ""), "copy": (30, "")}}, "mkl_blas_sgemm", "because MKL 2020.0 became 2022.2"),
         ({"elsewhere": {"libtorch_cpu": 90}, "symbols": {}}, "mkl_blas_sgemm", "because MKL 2020.0 became 2022.2"),
-        ({"elsewhere": {"libtorch_cpu": 90}, "symbols": {}}, "dnnl_sgemm", "because oneDNN's code runs now and did not"),
+        ({"elsewhere": {"libtorch_cpu": 90}, "symbols": {}}, "dnnl_sgemm", "because oneDNN's code runs now"),
     ],
 )
-def test_a_library_that_only_one_release_runs_did_not_become_another(hot: dict[str, Any], name: str, words: str) -> None:
+def test_a_library_that_only_one_release_runs_did_not_become_another(
+    hot: dict[str, Any], name: str, words: str
+) -> None:
     """Before, PyTorch's own kernel computed it; or MKL, by its name or by code without one."""
     old = release("v2.0.1", hot, symbols={"k": symbol(), "copy": symbol("copy", name="mkl_blas_copy")})
     of_new = {"symbols": {"new": (95, "")}}, {"new": symbol("new", name=name), "copy": old.symbols["copy"]}

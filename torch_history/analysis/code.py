@@ -11,7 +11,7 @@ import functools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,9 +167,17 @@ class CodePair:
 
     def what_changed(self, series: Series, ratio: float, others: Collection[str] = ()) -> WhatChanged | None:
         """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at. `others`
-        are cases that did not change so, and tell nothing of it."""
-        case = self.case_of(series, others)
+        are cases that did not change so, and tell nothing of it but that no instruction differs in any of this layout."""
+        case = self.case_of(series, others) or self._same_in_all(series, ratio)
         return self.of_case(case, ratio) if case else None
+
+    def _same_in_all(self, series: Series, ratio: float) -> str | None:
+        """As `case_of`, where no instruction differs in any size that begins with the same word as the series' own."""
+        case, size = self.case_of(series), _size(series)
+        every = [
+            one for begin, known in self._known(series) for one in known if _alike(size, one.removeprefix(begin))[1]
+        ]
+        return case if case in every and all(self.of_case(one, ratio).kind in SAME_CODE for one in every) else None
 
     def of_case(self, case: str, ratio: float) -> WhatChanged:
         """The same of a case that was looked at in both releases, by its name."""
@@ -209,14 +217,18 @@ class CodePair:
     def case_of(self, series: Series, others: Collection[str] = ()) -> str | None:
         """What was looked at in both releases: this series, else the size of its variant that is most alike. The first word
         of a size counts most: other code runs for `rows 1 %` than for `vector 1 %`."""
-        variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
-        for metric in (series.metric.replace(" ", "_"), "time"):
-            begin = f"{series.question} {metric} {variant} "
-            known = [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
-            known = [case for case in known if case not in others]
-            if known:
-                return begin + max((case[len(begin) :] for case in known), key=lambda other: _alike(size, other))
+        size = _size(series)
+        for begin, known in self._known(series):
+            if sizes := [case.removeprefix(begin) for case in known if case not in others]:
+                return begin + max(sizes, key=lambda other: _alike(size, other))
         return None
+
+    def _known(self, series: Series) -> Iterator[tuple[str, list[str]]]:
+        """How the cases of a variant begin, of the metric and then of time, with those that both releases were seen in."""
+        for metric in dict.fromkeys((series.metric.replace(" ", "_"), "time")):
+            variant = (*series.parameters, "")[0].strip("'")
+            begin = f"{series.question} {metric} {variant} "
+            yield begin, [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
 
     def _is_seen(self, case: str) -> bool:
         """Whether both releases were looked at for long enough."""
@@ -265,6 +277,10 @@ class CodePair:
     @functools.cached_property
     def _new_digests(self) -> Mapping[str, Symbol]:
         return {symbol.digest: symbol for symbol in self.new.symbols.values()}
+
+
+def _size(series: Series) -> str:
+    return (*series.parameters, "", "")[1].strip("'")
 
 
 def _alike(size: str, other: str) -> tuple[bool, bool, int, float]:
