@@ -71,7 +71,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
         say(line)
     upgrade = Upgrade(tuple(release.tag for release in path), laboratory, say, asked.most)
     found = None
-    with temporary_files(), alone(laboratory.releases.root):
+    with temporary_files(), alone(laboratory.room.root):
         try:
             upgrade.run()
         finally:
@@ -137,12 +137,12 @@ def _laboratory(asked: Asked, suite: suites.Suite, out: Console) -> Sessions:
     if asked.explaining and record["device"] != "cpu":
         raise UserError("--explain works on a CPU only. Leave it out, or set TORCH_HISTORY_DEVICE=cpu.")
     use(record)
-    lane, packages = environments.ReleaseEnvironment(conf, asked.lane, {}, {}), environments.asked_of
-    if record["device"] == "recorder":
-        lane = RecorderEnvironment(conf, asked.lane, request.card, own)
-        packages = functools.partial(packages_of, python=asked.lane)
+    lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     lane.needed = own.requirements
-    request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk, asked=packages)
+    request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk)
+    if request.device == "recorder":
+        lane = RecorderEnvironment(conf, asked.lane, request.card, own)
+        room = replace(room, root=lane.root, asked=functools.partial(packages_of, python=asked.lane))
     subject = conf, suite.axis, own, lane, request, record["machine"], out, room
     return Sessions(*subject, left=asked.seconds, goes_on=asked.budget is not None, again=asked.again)
 
