@@ -123,14 +123,21 @@ def test_each_basis_has_its_own_cell_and_each_device_its_own_advice():
     assert found.advised["v1.13.1"][0] == f"Not measured on v1.13.1. Where it was: {found.cpu}"
     assert row(*CPU, *TURING, *H100).brief == (
         "Do not script it to save memory: its peak equals that of eager. Measured on v2.15.0.",
-        "Script it where memory is short. Measured on v2.11.0.",
+        "Script it where memory is short. Counted on v2.15.0. A GPU measured the same on v2.11.0.",
     )
 
 
 @pytest.mark.parametrize(
     ("measured", "cell", "advice"),
     [
-        (1.0, f"Holds on v2.11.0 ({GPU}).", ("Script it where memory is short.", "Measured on CUDA (v2.11.0).")),
+        (
+            1.0,
+            f"Holds on v2.11.0 ({GPU}).",
+            (
+                "Script it where memory is short.",
+                "Counted, no kernel ran (v2.15.0). A GPU measured the same on v2.11.0.",
+            ),
+        ),
         (4.0, f"Does not hold on v2.11.0 ({GPU}).", ("Do not script it to save memory", "Measured on CUDA (v2.11.0).")),
         (None, "Not measured.", ("Script it where memory is short.", "Counted, no kernel ran (v2.15.0).")),
     ],
@@ -285,5 +292,7 @@ def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three):
     ]
     assert first["cpu"].startswith("Do not script it")
     assert first["gpu"].startswith("Script it where memory is short.")
-    assert first["advice"][1] == "Script it where memory is short. Measured on v2.11.0."
+    assert (
+        first["advice"][1] == "Script it where memory is short. Counted on v2.15.0. A GPU measured the same on v2.11.0."
+    )
     assert "Releases measured on a GPU: v2.11.0. " in (site_of_three / "index.html").read_text()

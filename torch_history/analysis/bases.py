@@ -137,15 +137,18 @@ def _advice(
     question: str, of: Mapping[str, Sequence[Answered]], unknown: tuple[str, str], tag: str = "", brief: bool = False
 ) -> tuple[str, str]:
     """What to do on a CPU and on a GPU, by the first lane of each device that has an answer, on release `tag` or on its
-    newest; `unknown` where none has."""
-    told: dict[str, tuple[str, str]] = {}
+    newest; `unknown` where none has. What a GPU measured goes before what was counted, unless both say the same and counts
+    know of another release."""
+    told: dict[str, tuple[str, str, str]] = {}
     for device, lanes in of.items():
         for lane in lanes:
             answer = lane.answers[question].get(tag) if tag else lane.newest[question][1]
             if device not in told and answer and answer.word != UNMEASURED:
                 release = tag or lane.newest[question][0]
-                told[device] = answer.word, CLAIMS[question].advice_on(lane.setting, release, answer, brief)
-    (_, cpu), (_, counted), (word, gpu) = (told.get(device, ("", "")) for device in BASES)
+                told[device] = answer.word, release, CLAIMS[question].advice_on(lane.setting, release, answer, brief)
+    (*_, cpu), (same, newer, counted), (word, release, gpu) = (told.get(device, ("", "", "")) for device in BASES)
+    if word in DECIDED and word == same and release != newer:
+        return cpu or unknown[0], f"{counted} A GPU measured the same on {release}."
     return cpu or unknown[0], (gpu if word in DECIDED else counted or gpu) or unknown[1]
 
 
