@@ -4,8 +4,6 @@ The wheel's own libraries say which entries must exist. Those without a body in 
 and name themselves.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Which card is pretended? `devices.toml` describes the cards, `properties.txt` how CUDA asks for what they are."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

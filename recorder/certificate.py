@@ -4,8 +4,6 @@ with what it asks of the recorder on the same release and card.
 The file of a GPU's answers is a stranger's: it is read by its types, and what it says is never run.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import Counter

@@ -1,8 +1,6 @@
 """Where does a release run on the recorder? In an environment of torch, what its Python imports, and NVRTC: no other NVIDIA
 package, so it is small and made in half a minute."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

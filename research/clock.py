@@ -4,8 +4,6 @@ Both time the same calls in the same process, in turn. A launch's ratio is the m
 readings, and a row shows the median over launches. The table is in docs/generated/clock.md.
 """
 
-from __future__ import annotations
-
 import json
 import operator
 import statistics

@@ -9,8 +9,6 @@ docs/generated/conformance.json, beside the page. Exit code 1 where a test is wr
 nothing in the recorder's log.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

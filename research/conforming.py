@@ -9,8 +9,6 @@ No kernel runs, so of tensors that are compared shape, type and device count and
 long PyTorch's spinning kernel takes, which it would measure, is given.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

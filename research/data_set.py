@@ -3,8 +3,6 @@
 They are made from the committed launches with a fixed seed. The README beside the file says what each field is.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

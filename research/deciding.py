@@ -9,8 +9,6 @@ well: its calibrations in `results/` and docs/generated/deciding.md are written 
 each takes two to count.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -9,8 +9,6 @@ Each file is measured and explained by the commands that a user has, for about t
 explained-reports.json in docs/generated/, beside the page public-reports.md, a table of which is written from that.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -4,8 +4,6 @@ Each line of standard input is a JSON list of levels, oldest first. Each line of
 places of its changes, by its setting: {"otava": {"0.001": [12], ...}, "pelt": {"2": [12], ...}}.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

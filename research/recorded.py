@@ -8,8 +8,6 @@ recorded-changes.json in docs/generated/, beside the pages public-reports.md and
 that. The scripts know nothing of the suite. Exit code 1 where a number is not the one that a GPU gave.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

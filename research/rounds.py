@@ -7,8 +7,6 @@ in the releases that are installed in `env/` here. What was measured is kept in 
 same command goes on, and a new commit is measured anew.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@
 Otava and PELT run in an environment of their own, which uv makes and caches.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

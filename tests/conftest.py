@@ -1,7 +1,5 @@
 """What several test files use. Nothing here needs asv or torch before a test asks for it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

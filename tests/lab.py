@@ -4,8 +4,6 @@ What is in them is planted here, so that a page can be held to it whatever `resu
 in a folder of their own, which commands take for a checkout.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

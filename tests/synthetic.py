@@ -4,8 +4,6 @@ Five questions of four metrics (time, peak memory, operators, allocations); sess
 three rounds; the time of every tenth case grows by a fifth at every fortieth release.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Does asv's dashboard, as torch-history publishes it, open without a network, from disk and from a web server?"""
 
-from __future__ import annotations
-
 import base64
 import copy
 import functools

@@ -1,7 +1,5 @@
 """What changed in the code of a series? Asked of wheels whose code is known: compiled here, or written down."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 import subprocess

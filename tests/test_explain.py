@@ -4,8 +4,6 @@ Launches are drawn here: what a call takes on either release, what of it belongs
 known, so that the verdict can be judged. Real releases are asked in the tests at the end.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +38,7 @@ class Drawn:
     chance: random.Random = field(default_factory=random.Random)
     opened: int = 0
 
-    def open(self, side: Side, subject: Subject, variables: object = None) -> DrawnLaunch:
+    def open(self, side: Side, subject: Subject, variables: object = None) -> "DrawnLaunch":
         number = SIDES.index(side)
         if number == 0:
             self.turn = self.chance.gauss(0, self.drift)

@@ -1,7 +1,5 @@
 """Is the right cause found of a changed number of bytes or operators? What launches answer is made here, so it is known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,7 +34,7 @@ class Played:
     def __init__(self, old: Rows, new: Rows, wander: int = 0) -> None:
         self.rows, self.wander, self.opened = (old, new), wander, 0
 
-    def open(self, side: Side, subject: Subject) -> Played:
+    def open(self, side: Side, subject: Subject) -> "Played":
         self.side, self.opened = SIDES.index(side), self.opened + 1
         return self
 

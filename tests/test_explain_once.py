@@ -4,8 +4,6 @@ The first half looks at real processes and imports that wait or work for a time 
 for which the place is known, as tests/test_explain.py does.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

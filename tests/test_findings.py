@@ -1,7 +1,5 @@
 """Do rows that belong together become one finding, in an order in which no loop over sizes fills the page?"""
 
-from __future__ import annotations
-
 import pytest
 
 from torch_history.analysis import answer, findings

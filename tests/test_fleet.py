@@ -3,8 +3,6 @@
 Jobs are played: `python -m tests.test_fleet FLEET NUMBER` is one, whose cases are launches with names of their own.
 """
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import itertools

@@ -1,8 +1,6 @@
 """Does the site open with no network, whole and for everybody? Every page, from results that are made here, and once from
 the committed ones."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Does a publish replace only what is its own? Everything else is refused in a sentence and stays as it is."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ The site is published from the results of tests/lab.py; what those do not hold (
 HTML) is written into a copy's data.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Does a page show what the command says? Lanes drawn at random, compared number by number, word by word."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Does a changed time get the cause that was planted, and none where there is none?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@
 adds to contract/companions.json what it lacks: about two seconds for each version.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from subprocess import CalledProcessError

@@ -5,8 +5,6 @@
 `--check` writes nothing; exit code 1 means that a file is out of date.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

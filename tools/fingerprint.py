@@ -9,8 +9,6 @@ A release that is not installed is installed (2 to 5 GB) to see what runs in it,
 from its wheel on the package index. It takes about five minutes a release, and can be interrupted: what is done is kept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

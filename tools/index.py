@@ -1,7 +1,5 @@
 """Which package index is asked, and how is it named in a sentence?"""
 
-from __future__ import annotations
-
 import os
 import re
 from urllib.parse import urlsplit, urlunsplit

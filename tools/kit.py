@@ -6,8 +6,6 @@ The suite and this program as they are here, and for one version of Python the p
 against kit.lock. Nothing is installed there: the folder's script names what lies in it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -6,8 +6,6 @@ a checkout, line by line, as `torch-history fleet run` does. So no line is remov
 in between.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

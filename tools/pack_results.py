@@ -6,8 +6,6 @@ Every line comes through as it is: what is compressed is read back and compared 
 to a new file beside the compressed one. A command that was interrupted is finished by the next.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from pathlib import Path

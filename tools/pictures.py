@@ -3,8 +3,6 @@
 python -m tools.pictures html
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What exactly is to be installed for a release that `releases.lock` lacks? Asked of the package index once."""
 
-from __future__ import annotations
-
 import subprocess
 import tomllib
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A room is a folder or a single module of torch_history. An arrow leads from a ro
 those that do something, not the groups that they belong to. An option that a command takes from `run` is one of `run`.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import defaultdict

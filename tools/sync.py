@@ -6,8 +6,6 @@ wheels, and put where they belong in `releases.toml`; what stands there is neith
 also adds to `releases.lock` the packages of each release that it lacks, with the sha256 of each file.
 """
 
-from __future__ import annotations
-
 import difflib
 import io
 import re

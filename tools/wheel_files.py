@@ -5,8 +5,6 @@
 adds to `wheels.json` what it lacks of the releases that are installed. Nothing of them is run.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The program's first lines: whatever it imports or does, a signal to stop it gives a sentence."""
 
-from __future__ import annotations
-
 import io
 import sys
 

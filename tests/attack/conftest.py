@@ -1,7 +1,5 @@
 """Counts the attacks and prints, at the end of the run, how many were tried and survived."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Makes the parts of a release, to measure it where there is no network: `python -m tools.carry --help`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

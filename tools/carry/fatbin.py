@@ -6,8 +6,6 @@ file of its own (a cubin), most of them compressed. NVIDIA documents no part of 
 and what does not fit is refused in words.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """How does a folder of gigabytes become the parts that `kit unpack` unpacks? A tar is compressed piece by piece, on all
 cores, and cut where a part is full."""
 
-from __future__ import annotations
-
 import lzma
 import tarfile
 from collections import deque

@@ -5,8 +5,6 @@ Each step leaves a folder that the next reads, and appears when it is whole: an 
 last one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@ architecture alone would have it. One without has the smallest image for another
 kernel of it fails by name (cudaErrorNoKernelImageForDevice), never silently.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import struct

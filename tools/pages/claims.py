@@ -1,7 +1,5 @@
 """Which claims hold, on which device and release, and what to do? For the README, each question's page, and one of all."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How much was measured, and of how much is known what changed in its code? For docs/generated/coverage.md."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

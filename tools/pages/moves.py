@@ -1,8 +1,6 @@
 """contract/moves.json: what the suite measured of a move from each release to the newest. `torch-history requirements` tells
 it in a second, and where it is installed without results."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

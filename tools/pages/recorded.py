@@ -1,7 +1,5 @@
 """What changed of what releases ask of CUDA? What the recorder counted, for docs/generated/recorded.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A basis is a device: what was measured on a CPU, what the recorder counted, what
 place of another, and advice is given for a CPU and for a GPU apart. What a certificate has shown equal to a GPU's says so.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

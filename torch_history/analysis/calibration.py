@@ -3,8 +3,6 @@
 The launches are kept in `results/<machine>/calibration/`, a line each as everywhere.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import zlib

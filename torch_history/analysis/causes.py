@@ -5,8 +5,6 @@ them; what moved beside a time is evidence, no proof. What moved in the environm
 row: releases differ in all of it at once.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -7,8 +7,6 @@ time. An answer is of the device that was measured and says which one that was; 
 side by side.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

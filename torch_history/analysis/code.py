@@ -4,8 +4,6 @@ The functions in which the processor was seen are looked up in both wheels. What
 what no wheel's PyTorch holds is outside. docs/code.md says what each class means, and what it does not.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import math

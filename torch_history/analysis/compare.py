@@ -3,8 +3,6 @@
 Every series that changed has one whole sentence, the worst first; docs/compare.md defines the verdicts and the JSON.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

@@ -5,8 +5,6 @@ release, which share a cause that holds for more than one case, else the variant
 one. All that lists changes for a reader lists findings, in the order of `ranked`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

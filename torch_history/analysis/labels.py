@@ -1,7 +1,5 @@
 """What are variants and sizes in words of code? contract/labels.toml, beside the identifiers that no reader knows yet."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Callable, Iterable

@@ -12,8 +12,6 @@ questions say nothing of each other, so a lane is fitted question by question.
 Estimation is generalised least squares with rounds and sessions random (recovery of inter-block information: Yates 1940).
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os
@@ -191,7 +189,7 @@ class Fitted:
     times: float = 1.0
     """Of rounds, see `with_rounds`."""
 
-    def with_rounds(self, times: float) -> Fitted:
+    def with_rounds(self, times: float) -> "Fitted":
         """As it would be if each round had been measured so many times: noise and what rounds do average out, and what
         sessions do stays. The levels stay where they are."""
 

@@ -1,7 +1,5 @@
 """What was measured may be called anything: how does a name stand in Markdown as what it is?"""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Which cases gave no number on a release, and why? Told from what is stored."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from .series import History

@@ -5,8 +5,6 @@ estimate of that series by its logarithm and leaves its error alone, because all
 lane is fitted again; a test holds that against a lane that was.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

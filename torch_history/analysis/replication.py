@@ -7,8 +7,6 @@ machine, and of the same lane on every other machine, that measured the same two
 binary on both releases, the other lane measured the same code once more: that repeats a change and does not replicate it.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 from collections import defaultdict
@@ -109,7 +107,7 @@ class Place(NamedTuple):
     environment: str = ""
 
     @classmethod
-    def of(cls, measured: Measured, name: str) -> Place:
+    def of(cls, measured: Measured, name: str) -> "Place":
         """Reads and compares what is asked for, once as long as few others are asked for in between."""
 
         @functools.lru_cache(maxsize=64)

@@ -1,8 +1,6 @@
 """Do the numbers still come out? What two releases return for one case: in another form, different beyond rounding, within
 it, or the same."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import re

@@ -1,7 +1,5 @@
 """What is followed over releases, and what was seen of it? Series, their launches, and the words that a verdict may be."""
 
-from __future__ import annotations
-
 import enum
 import functools
 from collections import Counter, defaultdict
@@ -148,13 +146,13 @@ class History(dict[Series, dict[str, Pairs]]):
     returned: dict[Series, dict[str, Returned]] = {}
 
     @functools.cached_property
-    def fits(self) -> Mapping[tuple[str, str], Fitted]:
+    def fits(self) -> "Mapping[tuple[str, str], Fitted]":
         """(environment, question) -> the levels of its times."""
         from .levels import fitted  # what is followed is known without it
 
         return fitted(self)
 
-    def only(self, wanted: Callable[[Series], bool]) -> History:
+    def only(self, wanted: Callable[[Series], bool]) -> "History":
         """That of some series."""
         return History({series: of for series, of in self.items() if wanted(series)})
 

@@ -1,8 +1,6 @@
 """SciPy's special functions, imported when one is first asked for: measuring a single release asks for none, and a machine
 with a GPU may have no SciPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

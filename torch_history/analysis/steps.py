@@ -4,8 +4,6 @@ Each pair of neighbours has a ratio with a standard error, the same that a verdi
 constant between jumps is fitted to all of them at once. Why so, and how often it errs: docs/verdicts.md.
 """
 
-from __future__ import annotations
-
 import enum
 import itertools
 import math

@@ -4,8 +4,6 @@ The ratio of two stretches within one turn is that of the releases, since whatev
 neighbour that shares a core slows one release more than another, so what holds in quiet moments counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

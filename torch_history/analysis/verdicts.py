@@ -5,8 +5,6 @@ compared on logarithms of launches, never of samples: differences within rounds,
 other, and a correction for the number of series looked at. Why so: docs/verdicts.md.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -115,7 +113,7 @@ class Evidence:
         half = self.half(confidence)
         return bounded(self.shift - half), bounded(self.shift + half)
 
-    def judged(self, error_rate: Array | float) -> Judged:
+    def judged(self, error_rate: Array | float) -> "Judged":
         """Changed at this error rate, the same by two one-sided tests at ERROR_RATE, or neither. A verdict can be read off
         its interval, whose half is rounded up before it decides: the site has no other."""
         of_look = error_rate / penalty(self.looks)

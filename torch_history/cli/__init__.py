@@ -1,7 +1,5 @@
 """The command `torch-history`. Each command imports what it needs when it runs, so that help and refusals come at once."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import resource

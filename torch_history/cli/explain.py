@@ -1,7 +1,5 @@
 """The command `explain`: why is a series slower on one release than on another?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +35,7 @@ def explain(workload: Path | None, script: bool, **options: Any) -> None:
     """
     from . import explaining
 
-    def show(found: Evidence) -> None:
+    def show(found: "Evidence") -> None:
         click.echo(explaining.report(found) + (f"\n\n{found.script}" if script else ""))
 
     # By its whole path: the folder is the suite's from load() on.

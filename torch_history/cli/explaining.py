@@ -1,7 +1,5 @@
 """What `explain` does once it knows what is asked: this module imports all that measures."""
 
-from __future__ import annotations
-
 import functools
 import math
 import tempfile
@@ -59,7 +57,7 @@ class Context:
     own: OwnWorkload | None = None
 
     @classmethod
-    def of(cls, suite: Suite, lane: str, workload: Path | None) -> Context:
+    def of(cls, suite: Suite, lane: str, workload: Path | None) -> "Context":
         """With what the surroundings ask for, and the threads that an own file asks for. Raises UserError."""
         own, request = OwnWorkload.of(workload) if workload else None, requested()
         request = decided(replace(request, threads=own.threads) if own and own.threads else request)

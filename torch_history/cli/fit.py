@@ -1,7 +1,5 @@
 """The command `fit`: will an own workload still fit on a card after an upgrade? Counted, with no GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +63,7 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     out.print(plain(_answer(counted, wanted)))
 
 
-def _answer(counted: list[Counted], wanted: Wanted) -> str:
+def _answer(counted: "list[Counted]", wanted: "Wanted") -> str:
     """The answer as text: the peaks, the difference that the upgrade makes, and what fits."""
     from ..measuring.upgrading.counted import MIB
     from ..measuring.upgrading.fits import said_of

@@ -1,7 +1,5 @@
 """`fleet`: many releases on many machines, through Slurm. What the commands do is in `fleets`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

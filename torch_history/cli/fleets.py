@@ -1,7 +1,5 @@
 """What the commands of `fleet` do: this module imports all that plans, submits and collects."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands `kit ...`: measuring on a GPU that reaches no network."""
 
-from __future__ import annotations
-
 import sys
 import time
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Commands that look after the disk, `prune`, and after results, `check`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

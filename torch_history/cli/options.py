@@ -1,7 +1,5 @@
 """Options that several commands have, and options that had another name."""
 
-from __future__ import annotations
-
 import copy
 import os
 import re

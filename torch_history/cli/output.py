@@ -1,7 +1,5 @@
 """How does a command speak? Sentences on standard output, refusals on standard error."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from ..measuring.subjects import OwnWorkload
 
 
-def console() -> Console:
+def console() -> "Console":
     """Where a command reports its progress; words that look like markup have to be made `plain`."""
     from rich.console import Console
 
@@ -52,7 +50,7 @@ def machine_of(
     return machine
 
 
-def say_taken(own: OwnWorkload | None) -> None:
+def say_taken(own: "OwnWorkload | None") -> None:
     """Says on standard error what is measured of a file that does not say it itself."""
     if own and own.taken:
         click.echo(harmless(own.taken), err=True)

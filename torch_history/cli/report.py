@@ -1,7 +1,5 @@
 """Commands that read results/ and say what is in it: `publish`, `compare`, `regressions`."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc
@@ -197,7 +195,7 @@ def _list_own() -> None:
     click.echo("\n".join(lines) or nothing)
 
 
-def _deciding(results: Path, comparison: Comparison) -> str:
+def _deciding(results: Path, comparison: "Comparison") -> str:
     """Where nothing changed: what would decide the times that are inconclusive."""
     from ..measuring.budget import effort, left_words
     from ..store.launches import read_launches
@@ -292,7 +290,7 @@ def _tell_changes(
     return len(found)
 
 
-def _own(workload: Path) -> OwnWorkload:
+def _own(workload: Path) -> "OwnWorkload":
     """A user's file. Raises UserError where it is not read. Imported here: what measures takes long to import."""
     from ..measuring.subjects import OwnWorkload
 

@@ -1,7 +1,5 @@
 """The command `requirements`: what moving a project to a newer torch brings, told from its requirements file alone."""
 
-from __future__ import annotations
-
 import gc
 import json
 import sys
@@ -76,7 +74,7 @@ def requirements(file: Path, last: str, gpu: str, environment: str, as_json: boo
         sys.exit(3)
 
 
-def _measured(suite: suites.Suite, environment: str, old: Release, new: Release) -> dict[str, Any]:
+def _measured(suite: suites.Suite, environment: str, old: "Release", new: "Release") -> dict[str, Any]:
     """What was measured of both releases, in short: by this machine, else what the program came with, else by another
     machine; or why nothing."""
     from ..analysis import answer, compare

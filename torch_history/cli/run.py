@@ -1,7 +1,5 @@
 """Commands that measure: `run` and `calibrate`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +48,7 @@ class Asked:
     itself: bool = False
 
     @classmethod
-    def of(cls, installed: bool, interpreter: str | None, **options: Any) -> Asked:
+    def of(cls, installed: bool, interpreter: str | None, **options: Any) -> "Asked":
         """The interpreter counts where --installed was given."""
         return cls(interpreter=(interpreter or "python3") if installed else None, **options)
 

@@ -1,7 +1,5 @@
 """What `run` and `calibrate` do once they know what is asked: this module imports all that measures."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import shlex

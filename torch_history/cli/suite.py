@@ -1,7 +1,5 @@
 """Where is the suite that a command is about? Found upwards from the working folder, and read without asv where possible."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ class Suite:
     """A checkout: its `root`, its `axis`, and what asv.conf.json names: the `list` of releases and two folders."""
 
     root: Path
-    axis: Axis
+    axis: "Axis"
     list: Path
     results: Path
     env: Path

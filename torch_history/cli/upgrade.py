@@ -1,7 +1,5 @@
 """The command `upgrade`: what does another release change in a file of one's own, and since when?"""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

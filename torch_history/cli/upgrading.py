@@ -1,7 +1,5 @@
 """What `upgrade` does once it knows what is asked: this module imports all that measures."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Counts are exact, so a launch of each release says all, and a second one that it
 the number. Levers within a process are tried as for times; those that need variables are about time alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ each other what they know of noise, since a group of three knows next to nothing
 disturbed is pulled in.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -72,7 +70,7 @@ class Noise:
     freedom: int
 
     @classmethod
-    def of(cls, groups: Iterable[Group]) -> Noise:
+    def of(cls, groups: Iterable[Group]) -> "Noise":
         """What all turns of `groups` tell."""
         groups = [group for group in groups if len(group.old) > 1]
         freedom = sum(len(group.old) - 1 for group in groups)

@@ -4,8 +4,6 @@ Every turn asks the old release and then the new one, the next turn the other wa
 meanwhile slows both. Nothing is looked for until the difference is there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """What is explained, and what is stored of it? From a series' name to the evidence of one series."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import os

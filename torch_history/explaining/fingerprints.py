@@ -1,7 +1,5 @@
 """What is the code of a release? Digests of its libraries and of those functions that run in some series of some release."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -83,7 +81,7 @@ def hot_functions(seen: Seen, libraries: Mapping[str, Library]) -> dict[str, dic
     return found
 
 
-def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[int, int]], of: Describe) -> Hot:
+def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[int, int]], of: "Describe") -> Hot:
     """What runs in a case, by what was seen and which of its samples lie in which functions."""
     symbols = {}
     for (name, number), addresses in functions.items():

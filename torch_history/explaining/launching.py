@@ -1,7 +1,5 @@
 """How is a release asked? One launch: an interpreter that does step after step and answers each."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What may be switched off on both releases? The levers of levers.toml."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Collection

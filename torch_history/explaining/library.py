@@ -1,7 +1,5 @@
 """Which functions does a library hold, where, and from which source file? Read from its file, which is not run."""
 
-from __future__ import annotations
-
 import functools
 import mmap
 import struct

@@ -6,8 +6,6 @@ its value, and fillers that only align what follows are left out. A digest of th
 The number of a source line that a failed check is given is no part of what code does, and may be left out too.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import re

@@ -4,8 +4,6 @@ A launch's profile says which share of its time a place has; the share times the
 what the place takes. So the rows of a table add up to the calls, and their differences to the difference.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

@@ -1,7 +1,5 @@
 """How does a function of Python differ between two releases that are installed?"""
 
-from __future__ import annotations
-
 import ast
 import difflib
 from collections.abc import Iterator

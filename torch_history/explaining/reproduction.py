@@ -4,8 +4,6 @@ From the variant's expression on, every name that it uses is looked up and its d
 `workloads` that it comes from. What is timed is what the suite times.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +97,7 @@ class _Source:
     defines: dict[str, list[ast.stmt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, path: Path) -> _Source:
+    def of(cls, path: Path) -> "_Source":
         found = cls(path, ast.parse(path.read_text(encoding="utf-8")).body)
         for statement in found.body:
             for name in _defined(statement):

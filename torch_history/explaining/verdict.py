@@ -4,8 +4,6 @@ CAUSE: a lever removes at least 80 % of the difference, or an operator, function
 with an interval clear of chance. PART: a stated share of it. CLEARED: a lever leaves it. UNKNOWN: none of these.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

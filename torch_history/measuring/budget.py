@@ -4,8 +4,6 @@ What a session looks at again and again is also tested again and again; `torch-h
 goes wrong.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

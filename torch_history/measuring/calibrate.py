@@ -1,7 +1,5 @@
 """Measures how often the verdicts are right on this machine: one release under two names, and changes planted in it."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from pathlib import Path

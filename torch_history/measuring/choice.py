@@ -1,7 +1,5 @@
 """Which cases does a session measure, and in which order where it has a limit? Those that a claim rests on come first."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from ..analysis.claims import CLAIMS

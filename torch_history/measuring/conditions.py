@@ -3,8 +3,6 @@
 What cannot be read on a machine (a temperature in a virtual one) is left out, never guessed.
 """
 
-from __future__ import annotations
-
 import bisect
 import contextlib
 import itertools
@@ -77,7 +75,7 @@ class Watch:
         self._target[:] = self._source
         self._controls.append((looped, time.perf_counter() - began))
 
-    def wait(self, quiet: Quiet, most: float) -> float:
+    def wait(self, quiet: "Quiet", most: float) -> float:
         """Waits until nothing shares the core, for `most` seconds or little more. Returns the seconds that it took, of which
         the lap knows nothing. It works meanwhile: the host finds a better place for a virtual processor that is busy."""
         before = processor_ticks()

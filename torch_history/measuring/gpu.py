@@ -3,8 +3,6 @@
 As long as that runs the driver keeps the card ready. Nothing here changes a setting of the card.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -3,8 +3,6 @@
 The name of a machine, and so of its folder of results, says its kind: two of a kind share theirs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

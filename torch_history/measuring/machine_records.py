@@ -1,8 +1,6 @@
 """How does asv know this machine, and which folders are machines'? A plugin of asv's that writes its record and asv's
 collection of machines safely, and by which `asv compare` compares on this machine if nobody named one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What does a session measure? Which releases, split into sessions of neighbours, and what of each."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

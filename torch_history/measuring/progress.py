@@ -1,7 +1,5 @@
 """How far is a session? A line from time to time, and nothing that moves: that would be a thread beside what is timed."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

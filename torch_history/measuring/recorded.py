@@ -1,7 +1,5 @@
 """Where does a release run to be counted on the recorder? In an environment of its own, started with the recorder loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 asv pools the samples of all processes and forgets why one failed; its own file is written as ever.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import datetime

@@ -4,8 +4,6 @@ Launches name no digest of a wheel. Their environment lists every package with i
 file for each, so that is what is compared. One case in SAMPLE is counted again, the same ones each time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import defaultdict

@@ -3,8 +3,6 @@
 The launches of a round are open together, so that one case is measured on all releases within seconds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import os
@@ -71,7 +69,7 @@ class Server:
             except OSError as error:
                 raise SessionError(f"An interpreter cannot be kept on one processor ({error.strerror}).") from error
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> "Server":
         return self
 
     def __exit__(

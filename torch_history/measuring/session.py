@@ -4,8 +4,6 @@ A round measures every case on every release within seconds, each in a fresh pro
 with a budget, more rounds measure what cannot be told yet.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import functools

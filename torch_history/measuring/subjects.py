@@ -1,7 +1,5 @@
 """What is measured instead of the suite on installed releases: a user's own file, or the torch that is already there."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -72,7 +70,7 @@ class OwnWorkload:
         return [added.name_of(requirement) for requirement in self.requirements]
 
     @classmethod
-    def of(cls, path: Path) -> OwnWorkload:
+    def of(cls, path: Path) -> "OwnWorkload":
         """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python, a
         name in it is misspelled, or a file that it needs is not there."""
         path = path.resolve()

@@ -1,7 +1,5 @@
 """How much do the results of two releases differ? Told from the numbers that their processes leave in a folder."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ They are resolved against exactly the packages of that release, none of which is
 processes that measure that file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -3,8 +3,6 @@
 `releases.toml` is the answer, read into an `Axis`. A release's identity is its tag (`v2.5.1`).
 """
 
-from __future__ import annotations
-
 import datetime
 import difflib
 import re
@@ -63,7 +61,7 @@ class Axis:
         self._position = {release.tag: i for i, release in enumerate(self.releases)}
 
     @classmethod
-    def load(cls, path: str | Path) -> Axis:
+    def load(cls, path: str | Path) -> "Axis":
         """Reads `releases.toml`.
 
         Raises AxisError where the file is missing, is no TOML, or holds a release twice, a bad date, an unknown or

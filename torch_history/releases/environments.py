@@ -5,8 +5,6 @@ folder. What is installed is exactly what `releases.lock` lists, and a folder wi
 are kept in a cache of our own, which the environments share through hard links and no other project uses.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

@@ -7,8 +7,6 @@ was last found right. Whoever writes into a file, by any of its names, moves its
 does a new name for it, as the next release that has the file gives it one: it is then read once more.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import csv

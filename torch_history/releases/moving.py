@@ -1,7 +1,5 @@
 """What does a move from one release to another bring besides time? Told from committed files alone, in rows."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

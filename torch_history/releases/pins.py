@@ -2,8 +2,6 @@
 file that it may come from. An entry is added once and never changed.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re
@@ -49,7 +47,7 @@ class Lock:
     sha256: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> Lock:
+    def read(cls, path: Path) -> "Lock":
         """An empty one where there is no file. Raises LockError where it is damaged."""
         if not path.exists():
             return cls()

@@ -1,7 +1,5 @@
 """How does asv see the releases? As a repository with one commit per release, whose ids are the tags: a plugin of asv's."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which torch does a file of requirements ask for? Read without a network, and without running anything."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """How is uv asked? The pinned one, as a child that ends with this process and holds what this process has locked."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

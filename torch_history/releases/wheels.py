@@ -3,8 +3,6 @@
 `wheels.json` lies beside releases.lock, and `wheel_files` fills it from the wheels alone.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated

@@ -4,8 +4,6 @@ asv publishes it as ever. Then copies in vendor/ take the place of the libraries
 beside each file of data lies a script with the same data: a page that is opened from disk may load nothing else.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -5,8 +5,6 @@ computed in the reader's browser, because nobody can write a page for every two 
 anything, and all opens from disk. The site is built beside the old one and takes its place in one step.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import copy

@@ -1,7 +1,5 @@
 """docs/generated/calibration.md and what `torch-history calibrate` prints: how often the verdicts were right."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections import Counter

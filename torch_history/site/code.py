@@ -3,8 +3,6 @@
 docs/site.md lists the keys.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 docs/site.md lists the keys.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools
@@ -115,7 +113,7 @@ class Lane:
         """What became of each series from one of its releases to a newer one."""
         return [*self.every.changes(self.every.pairs.index((old, new)))]
 
-    def decided_for(self, other: Lane) -> Callable[[str, str], list[Change]]:
+    def decided_for(self, other: "Lane") -> Callable[[str, str], list[Change]]:
         """`decided` for another machine: nothing of releases in whose sessions it was measured itself, of which one holds a
         copy."""
 

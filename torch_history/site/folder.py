@@ -4,8 +4,6 @@ The site holds asv's dashboard, and each has a mark: so either may be published 
 deletes the folder that it writes into, so it asks here first; and its pages get the policy that all pages have.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

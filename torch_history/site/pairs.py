@@ -3,8 +3,6 @@
 A pair is two releases in their order. Pairs are numbered like `itertools.combinations`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Sequence

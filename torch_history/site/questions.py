@@ -1,7 +1,5 @@
 """How did each question go over all releases? Its small chart: a few lines, and what is quickest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What may be done instead? The variant of the same question that does the same on a release and takes surely less."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

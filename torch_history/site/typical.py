@@ -4,8 +4,6 @@ A case counts once, by its main time. The typical ratio is the geometric mean ov
 the questions, so that one question of many cases does not outvote the rest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ surroundings and of a benchmark's name: one that is too large takes all memory, 
 takes. So each is held against what asv writes before asv sees it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 docs/explain.md says what each key means and what it proves.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 They come from anywhere: one that is damaged or says two things of a case is left out with a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

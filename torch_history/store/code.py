@@ -4,8 +4,6 @@
 for the processor on which it was seen which code runs: libraries choose theirs by it.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import re
@@ -44,7 +42,7 @@ class Section(Struct, frozen=True, array_like=True):
     size: Count
     blocks: Annotated[str, Meta(max_length=2**18)]
 
-    def differing(self, other: Section) -> int:
+    def differing(self, other: "Section") -> int:
         """In how many blocks two sections differ; all, where they are not of one size."""
         if self.size != other.size:
             return max(len(self.blocks), len(other.blocks)) // 8

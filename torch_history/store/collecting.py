@@ -1,7 +1,5 @@
 """How do results that were measured elsewhere become the suite's? Line by line, each once, in any order."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable

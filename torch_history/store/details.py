@@ -1,7 +1,5 @@
 """What does a case ask of a GPU, by name? Kernels, library calls and copies beside the numbers that the recorder counts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

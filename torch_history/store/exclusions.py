@@ -1,7 +1,5 @@
 """Which launches were taken out of the results, and why? `results/exclusions.jsonl` lists them; none of them may count."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct, ValidationError, convert
@@ -35,7 +33,7 @@ class Exclusion(Struct, frozen=True):
     reason: str
 
     @classmethod
-    def from_json(cls, line: bytes) -> Exclusion:
+    def from_json(cls, line: bytes) -> "Exclusion":
         """Raises ValueError where `line` says no such thing."""
         try:
             return convert(parse(line), cls)

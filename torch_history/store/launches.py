@@ -5,8 +5,6 @@ gzip compressed (`.jsonl.gz`), and in a file that ends in `.environments` what w
 every package around it.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json
@@ -163,7 +161,7 @@ class Launch(Struct, frozen=True):
         return json.dumps({**asdict(self), "cases": cases}, separators=(",", ":"), default=to_builtins)
 
     @classmethod
-    def from_json(cls, line: str | bytes) -> Launch:
+    def from_json(cls, line: str | bytes) -> "Launch":
         """Raises ValueError where `line` is not one launch or holds what none can; it may come from anywhere. A
         key that is not known is a newer version's and passed over."""
         try:

@@ -1,7 +1,5 @@
 """Which machine do the results in a folder belong to?"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

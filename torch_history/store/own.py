@@ -1,8 +1,6 @@
 """What was measured of files of a user's own, and why was a release skipped for one? Each has a folder of its own in the
 cache, with results like the suite's."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections import defaultdict

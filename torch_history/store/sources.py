@@ -3,8 +3,6 @@
 `version` in benchmarks/common.py says what a version is; a test holds both to the same digests.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

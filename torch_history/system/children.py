@@ -1,7 +1,5 @@
 """How does a process answer its parent, whatever else it prints? And how do several share work?"""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import multiprocessing

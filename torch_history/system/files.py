@@ -1,7 +1,5 @@
 """What can be used of a stored file? All that is whole; what is damaged or foreign is left out in one sentence per file."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Who may do it? One process alone, or those of a fleet on processors of their own. The lock of a dead one is freed."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Where do this program's own files lie: the sources that measure, the axis and its lock, and what it keeps for a user?"""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

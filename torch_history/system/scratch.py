@@ -4,8 +4,6 @@ A folder carries a mark, which its process holds locked. Where a killed process 
 signal comes between any two steps, the folder goes when the process ends.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl

@@ -1,7 +1,5 @@
 """How does the program stop when it is asked to? At any moment, with a sentence and exit code 128 + the signal."""
 
-from __future__ import annotations
-
 import contextlib
 import logging  # noqa: F401 - what it does at a fork has to be registered before what is done here
 import os
@@ -38,7 +36,7 @@ def stop_on_signals() -> None:
             signal.signal(number, _stop)
 
 
-def _again(lost: UnraisableHookArgs) -> None:
+def _again(lost: "UnraisableHookArgs") -> None:
     """What is raised where Python can only print it, as in a finaliser, is lost: a signal that came then is sent again."""
     if not isinstance(lost.exc_value, KeyboardInterrupt) or not _received:
         sys.__unraisablehook__(lost)

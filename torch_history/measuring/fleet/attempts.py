@@ -6,8 +6,6 @@ lives on, as on a node that lost its network, therefore harms nothing, and no lo
 folder and making a link are single steps on every shared file system.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

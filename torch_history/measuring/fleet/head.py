@@ -3,8 +3,6 @@
 All that it knows is on the shared file system and in the queue, so the next head continues where the last one was stopped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import Counter

@@ -3,8 +3,6 @@
 `python -m torch_history.measuring.fleet.job FLEET NUMBER`; what it says last is kept as the reason where it fails.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import signal

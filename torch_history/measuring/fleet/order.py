@@ -1,7 +1,5 @@
 """What was asked of a fleet? One file on the shared file system, which the head writes before the first job starts."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class Order:
         write_atomically(fleet / ORDER, msgspec.json.format(msgspec.json.encode(self), indent=1))
 
     @classmethod
-    def load(cls, fleet: Path) -> Order:
+    def load(cls, fleet: Path) -> "Order":
         """Raises UserError where `fleet` holds no order."""
         try:
             return msgspec.json.decode(read_bytes(fleet / ORDER), type=cls)

@@ -3,8 +3,6 @@
 A job is a session of neighbouring releases, whose rounds are interleaved on one node. Seconds come from stored launches.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections import Counter, defaultdict

@@ -4,8 +4,6 @@ Slurm is asked by squeue, which answers without accounting. A job's number is it
 in, and all arrays of a fleet have one name. So the queue itself says what was submitted, also to the next head.
 """
 
-from __future__ import annotations
-
 import getpass
 import shlex
 import shutil

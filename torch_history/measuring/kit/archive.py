@@ -1,7 +1,5 @@
 """How does what a kit measured come home? In one archive, which is a stranger's file until it was checked."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import lzma

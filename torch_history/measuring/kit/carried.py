@@ -6,8 +6,6 @@ environments of the folder are of one kind, named after the CUDA whose libraries
 compared with each other only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -94,7 +92,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
     known: list[Name]
 
     @classmethod
-    def read(cls, path: Path) -> About:
+    def read(cls, path: Path) -> "About":
         """Raises CarriedError where it is not there or damaged."""
         try:
             return msgspec.json.decode(read_bytes(path), type=cls)
@@ -120,7 +118,7 @@ class Machine:
     packages: list[str]
 
     @classmethod
-    def of(cls, interpreter: str) -> Machine:
+    def of(cls, interpreter: str) -> "Machine":
         """Raises CarriedError where it has no torch, NumPy, or libraries of NVIDIA's that came as packages."""
         try:
             told = _asked_of(interpreter, FACTS)

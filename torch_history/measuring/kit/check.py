@@ -1,7 +1,5 @@
 """What is wrong in a folder of results, file by file and line by line? For results that come from somebody else."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections import defaultdict

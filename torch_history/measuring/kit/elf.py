@@ -4,8 +4,6 @@ loader reads.
 A symbol that no library has ends `import torch` with the loader's message, so it is looked for before.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Iterable

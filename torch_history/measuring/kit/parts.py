@@ -4,8 +4,6 @@ small enough, with a list of their digests: `sha256sum --check SHA256SUMS && cat
 What is unpacked here is a stranger's until every digest has been checked, and every name after that.
 """
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 import re

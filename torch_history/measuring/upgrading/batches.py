@@ -1,8 +1,6 @@
 """Which is the largest batch that fits? Found in few tries, each of which says that it fits, that it does not, or
 neither."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What does a workload take of a card on a release? Asked of a process that runs that release on the recorder."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What fits on which release? The question asked of each release, and its answer in numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

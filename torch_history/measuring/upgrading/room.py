@@ -1,7 +1,5 @@
 """What does an upgrade cost to find out, in gigabytes and minutes, and what goes to stay below a limit of disk?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

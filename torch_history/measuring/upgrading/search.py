@@ -3,8 +3,6 @@
 Nothing here measures: who calls says what it is to measure a release, and what two measured ones say of a series.
 """
 
-from __future__ import annotations
-
 import enum
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """How does an upgrade measure? In sessions of two or three releases of a user's own file, below a limit of disk."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What does an upgrade change in a user's file, and since which release? Both ends first, then a search between them."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence

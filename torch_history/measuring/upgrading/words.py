@@ -1,7 +1,5 @@
 """The answer to `upgrade`: text for a terminal, Markdown for a pull request, JSON for a program."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
