@@ -1,8 +1,5 @@
-"""What do CPUs, counts of CUDA and GPUs each say of a claim? A row per claim, with a cell for each basis side by side.
-
-A basis is a device: what was measured on a CPU, what the recorder counted, what was measured on a GPU. None stands in the
-place of another, and advice is given for a CPU and for a GPU apart. What a certificate has shown equal to a GPU's says so.
-"""
+"""What do CPUs, counts of CUDA and GPUs each say of a claim? A row per claim, with a cell for each basis, which is a device,
+side by side; none stands in the place of another, and advice is given for a CPU and for a GPU apart."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

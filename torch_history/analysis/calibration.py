@@ -1,7 +1,4 @@
-"""How often are the verdicts right? What a calibration found: one release under two names, and planted changes.
-
-The launches are kept in `results/<machine>/calibration/`, a line each as everywhere.
-"""
+"""How often are the verdicts right? What a calibration found: one release under two names, and planted changes."""
 
 import math
 import statistics

@@ -1,9 +1,6 @@
-"""Why did a number change? What `torch-history explain` found, else somebody by hand, else what else moved in the same case.
-
-A case is one variant in one size. Its own exact numbers say something of it, because only code that ran differently moves
-them; what moved beside a time is evidence, no proof. What moved in the environment is said once of a comparison, and of no
-row: releases differ in all of it at once.
-"""
+"""Why did a number change? What `torch-history explain` found, else somebody by hand, else what else moved in the same case,
+which is evidence and no proof. What moved in the environment is said once of a comparison: releases differ in all of it at
+once."""
 
 import functools
 import math

@@ -1,11 +1,7 @@
-"""Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence.
-
-A claim of bytes or counts is exact. A claim of time is decided size by size from the level that the ratio of two variants
-within rounds has on a release (`levels.by_themselves`): it holds where the whole interval lies beyond `BORDER`, it fails
-where the whole interval lies within, and in between it is inconclusive. What the recorder counted never decides a claim of
-time. An answer is of the device that was measured and says which one that was; `bases.py` sets the answers of all devices
-side by side.
-"""
+"""Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence. A
+claim of bytes or counts is exact; one of time is decided size by size from the level that the ratio of two variants within
+rounds has: it holds where the whole interval lies beyond `BORDER`, and fails where it lies within. What the recorder counted
+never decides a claim of time."""
 
 import itertools
 import math

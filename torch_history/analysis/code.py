@@ -1,8 +1,5 @@
 """What changed in the code that runs in a series, between two releases? Read from results/code/; nothing is run.
-
-The functions in which the processor was seen are looked up in both wheels. What is the same but lies elsewhere has moved;
-what no wheel's PyTorch holds is outside. docs/code.md says what each class means, and what it does not.
-"""
+docs/code.md says what each class means, and what it does not."""
 
 import enum
 import functools

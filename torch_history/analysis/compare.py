@@ -1,7 +1,5 @@
 """What `torch-history compare` says of two releases, from results/ alone: in text, as JSON or Markdown, and as an exit code.
-
-Every series that changed has one whole sentence, the worst first; docs/compare.md defines the verdicts and the JSON.
-"""
+docs/compare.md defines the verdicts and the JSON."""
 
 import functools
 import itertools

@@ -1,9 +1,5 @@
 """What belongs together? Rows of one variant or one cause, over sizes, are one finding with a range, a count and its cause.
-
-A row is a change between two releases, or a step at one. A finding has rows of the same question, metric, direction and
-release, which share a cause that holds for more than one case, else the variant. Of such a cause all metrics in bytes are
-one. All that lists changes for a reader lists findings, in the order of `ranked`.
-"""
+A row is a change between two releases, or a step at one. Of a common cause all metrics in bytes are one."""
 
 import math
 from collections import Counter, defaultdict

@@ -1,9 +1,6 @@
-"""How large a change of a time is found, what is told where nothing is new, and how often intervals of two lanes agree.
-
-A change is planted into the evidence of one time while nothing else changes, as a person meets it most. It moves the
-estimate of that series by its logarithm and leaves its error alone, because all launches of a release move together. So no
-lane is fitted again; a test holds that against a lane that was.
-"""
+"""How large a change of a time is found, what is told where nothing is new, and how often intervals of two lanes agree. A
+planted change moves the estimate of its series and leaves its error alone, because all launches of a release move together:
+so no lane is fitted again, and a test holds that against a lane that was."""
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,11 +1,6 @@
-"""Does another binary of the same releases say the same, and another processor?
-
-A release has a wheel for each Python, and a lane holds one of them. Two builds of one source differ in where loops and data
-lie, which can move a time by a few per cent and now and then by a third. A processor with other caches and other vector
-instructions can move it further. So a change that one lane tells is held against the verdict of every other lane of its
-machine, and of the same lane on every other machine, that measured the same two releases. Where both wheels hold the same
-binary on both releases, the other lane measured the same code once more: that repeats a change and does not replicate it.
-"""
+"""Does another binary of the same releases say the same, and another processor? A change that one lane tells is held against
+every other lane of its machine, and the same lane of every other machine, that measured both releases. A lane that holds the
+same binary repeats a change and does not replicate it. Why builds differ: docs/compare.md."""
 
 import enum
 import functools

@@ -1,8 +1,6 @@
-"""What happened to a series over the whole axis? Steps that last, excursions that came back, slow drifts; newest first.
-
-Each pair of neighbours has a ratio with a standard error, the same that a verdict on the pair rests on. One function that is
-constant between jumps is fitted to all of them at once. Why so, and how often it errs: docs/verdicts.md.
-"""
+"""What happened to a series over the whole axis? Steps that last, excursions that came back, slow drifts; newest first. One
+function that is constant between jumps is fitted to all pairs of neighbours at once. Why so, and how often it errs:
+docs/verdicts.md."""
 
 import enum
 import itertools

@@ -1,8 +1,5 @@
-"""What do the turns of releases that were measured beside each other say? One number of each launch, and how sure it is.
-
-The ratio of two stretches within one turn is that of the releases, since whatever slows the machine slows both: nearly. A
-neighbour that shares a core slows one release more than another, so what holds in quiet moments counts.
-"""
+"""What do the turns of releases that were measured beside each other say? One number of each launch, and how sure it is. A
+neighbour that shares a core slows one release more than another, so what holds in quiet moments counts."""
 
 import math
 from collections import defaultdict

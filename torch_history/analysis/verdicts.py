@@ -1,9 +1,5 @@
-"""What does an upgrade from A to B cost? One verdict per series, from the rounds in which both were measured.
-
-A launch is one number, its quickest sample. Counts and bytes do not vary, so any difference is real. Times are
-compared on logarithms of launches, never of samples: differences within rounds, noise that series of a kind tell each
-other, and a correction for the number of series looked at. Why so: docs/verdicts.md.
-"""
+"""What does an upgrade from A to B cost? One verdict per series, from the rounds in which both were measured. Counts and
+bytes do not vary, so any difference is real; times are compared on logarithms of launches. Why so: docs/verdicts.md."""
 
 import math
 import statistics

@@ -1,8 +1,5 @@
-"""How is a changed number of bytes, allocations or operators explained? Both releases are counted, operator by operator.
-
-Counts are exact, so a launch of each release says all, and a second one that it is so. What the operators hold adds up to
-the number. Levers within a process are tried as for times; those that need variables are about time alone.
-"""
+"""How is a changed number of bytes, allocations or operators explained? Both releases are counted, operator by operator; a
+second launch of each says that counts are exact. What the operators hold adds up to the number."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

@@ -1,9 +1,5 @@
-"""How large is a difference, how much of it does a lever remove, and what could be chance?
-
-Every turn gives one number of each release, taken within seconds. Turns under one lever are a group; all groups lend
-each other what they know of noise, since a group of three knows next to nothing. Levels are medians, and a turn that was
-disturbed is pulled in.
-"""
+"""How large is a difference, how much of it does a lever remove, and what could be chance? Turns under one lever are a
+group; all groups lend each other what they know of noise. Levels are medians, and a disturbed turn is pulled in."""
 
 import math
 import statistics

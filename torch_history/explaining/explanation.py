@@ -1,8 +1,5 @@
-"""How is one changed series explained? Both releases are asked in turn, first whether they differ, then where and why.
-
-Every turn asks the old release and then the new one, the next turn the other way round, so that a machine that slows down
-meanwhile slows both. Nothing is looked for until the difference is there.
-"""
+"""How is one changed series explained? Both releases are asked in turn, each turn the other way round, first whether they
+differ, then where and why. Nothing is looked for until the difference is there."""
 
 import contextlib
 import math

@@ -1,10 +1,7 @@
-"""Are the instructions of a function the same in two wheels, and where do its loops begin?
-
-Instructions are written in a form that two compilations share where they do the same: registers and slots of the stack are
-numbered by their first appearance, a jump counts instructions, what is called has its name, a constant that the code reads
-its value, and fillers that only align what follows are left out. A digest of that form tells whether two are the same.
-The number of a source line that a failed check is given is no part of what code does, and may be left out too.
-"""
+"""Are the instructions of a function the same in two wheels, and where do its loops begin? By a digest of a form that two
+compilations share: registers and slots of the stack are numbered by their first appearance, a jump counts instructions, what
+is called has its name, a constant its value, and fillers that only align are left out. So may be the number of a source line
+that a failed check is given, which is no part of what code does."""
 
 import functools
 import hashlib

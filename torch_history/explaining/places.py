@@ -1,8 +1,5 @@
-"""Where did the time go? Profiles of launches of both releases become a table whose rows add up to the difference.
-
-A launch's profile says which share of its time a place has; the share times the seconds of a call without any profiler is
-what the place takes. So the rows of a table add up to the calls, and their differences to the difference.
-"""
+"""Where did the time go? The share of a launch's profile that a place has, times the seconds of a call without any profiler,
+is what it takes: so the rows of a table add up to the calls, and their differences to the difference."""
 
 import math
 import re

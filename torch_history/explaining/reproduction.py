@@ -1,8 +1,5 @@
-"""How does somebody else see it? A script of plain PyTorch in one file, made from the workload's own source.
-
-From the variant's expression on, every name that it uses is looked up and its definition copied, through the modules of
-`workloads` that it comes from. What is timed is what the suite times.
-"""
+"""How does somebody else see it? A script of plain PyTorch in one file: from the variant's expression on, every name that it
+uses is looked up in the workload's own source and its definition copied. What is timed is what the suite times."""
 
 import ast
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""Which cases are worth another round, and how long will it take until all is told?
-
-What a session looks at again and again is also tested again and again; `torch-history calibrate` measures how often that
-goes wrong.
-"""
+"""Which cases are worth another round, and how long will it take until all is told?"""
 
 import math
 from collections import Counter, defaultdict

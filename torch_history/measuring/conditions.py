@@ -1,7 +1,5 @@
-"""Under which conditions was something measured, and did they disturb it?
-
-What cannot be read on a machine (a temperature in a virtual one) is left out, never guessed.
-"""
+"""Under which conditions was something measured, and did they disturb it? What cannot be read on a machine is left out,
+never guessed."""
 
 import bisect
 import contextlib

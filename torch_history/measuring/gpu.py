@@ -1,7 +1,5 @@
-"""In which state is the GPU while something is measured on it? One process of nvidia-smi's tells it twice a second.
-
-As long as that runs the driver keeps the card ready. Nothing here changes a setting of the card.
-"""
+"""In which state is the GPU while something is measured on it? One process of nvidia-smi's tells it twice a second, and
+keeps the card ready. Nothing here changes a setting of the card."""
 
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """On which machine was this measured? A record that makes numbers of different machines, devices or threads incomparable.
-
-The name of a machine, and so of its folder of results, says its kind: two of a kind share theirs.
-"""
+The name of a machine, and so of its folder of results, says its kind: two of a kind share theirs."""
 
 import hashlib
 import os

@@ -1,7 +1,5 @@
-"""How does what asv ran become launches? As an asv plugin this module keeps each launch, and why a case has no number.
-
-asv pools the samples of all processes and forgets why one failed; its own file is written as ever.
-"""
+"""How does what asv ran become launches? As an asv plugin this module keeps each launch, and why a case has no number: asv
+pools the samples of all processes and forgets why one failed. Its own file is written as ever."""
 
 import contextlib
 import contextvars

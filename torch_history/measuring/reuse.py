@@ -1,8 +1,5 @@
-"""Which counts are known already? Those of the same wheels, case and instruction set: they do not vary between launches.
-
-Launches name no digest of a wheel. Their environment lists every package with its version, and `releases.lock` allows one
-file for each, so that is what is compared. One case in SAMPLE is counted again, the same ones each time.
-"""
+"""Which counts are known already? Those of the same wheels, told by the packages of their environments, of the same case and
+instruction set: they do not vary between launches. One case in SAMPLE is counted again, the same ones each time."""
 
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """How does a release answer, case by case? One launch: a fresh interpreter that forks a process for each case it is asked.
-
-The launches of a round are open together, so that one case is measured on all releases within seconds.
-"""
+Those of a round are open together, so that one case is measured on all releases within seconds."""
 
 import contextlib
 import datetime

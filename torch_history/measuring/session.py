@@ -1,8 +1,5 @@
 """How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
-
-A round measures every case on every release within seconds, each in a fresh process. The first rounds measure everything;
-with a budget, more rounds measure what cannot be told yet.
-"""
+The first rounds measure everything; with a budget, more rounds measure what cannot be told yet."""
 
 import collections
 import contextlib

@@ -1,8 +1,5 @@
-"""How are several releases measured within the same milliseconds? They take turns, a stretch of some milliseconds each.
-
-A round gives each release one process for a case. All of them are made ready, one after the other, and then wait. In each
-turn every one of them takes one stretch (measure/turns.py), in an order of chance, and no two run at the same time.
-"""
+"""How are several releases measured within the same milliseconds? Each has one process for a case, and in each turn every
+one of them takes one stretch (measure/turns.py), in an order of chance; no two run at the same time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""What does a user's own file need besides torch? Packages in a folder of their own, which the release does not see.
-
-They are resolved against exactly the packages of that release, none of which is changed, and put on the path of the
-processes that measure that file.
-"""
+"""What does a user's own file need besides torch? Packages that are resolved against exactly those of the release, in a
+folder of their own, which is put on the path of the processes that measure that file."""
 
 import hashlib
 import json

@@ -1,7 +1,5 @@
-"""Which PyTorch releases are there, and in what order?
-
-`releases.toml` is the answer, read into an `Axis`. A release's identity is its tag (`v2.5.1`).
-"""
+"""Which PyTorch releases are there, and in what order? Those of `releases.toml`. A release's identity is its tag
+(`v2.5.1`)."""
 
 import datetime
 import difflib

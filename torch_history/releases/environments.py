@@ -1,9 +1,6 @@
-"""Where does a release run? In a virtual environment of its own per release and Python, built once by uv.
-
-asv's own environments hold one commit at a time, so switching would reinstall gigabytes; here a switch picks another
-folder. What is installed is exactly what `releases.lock` lists, and a folder without its mark is never used. The packages
-are kept in a cache of our own, which the environments share through hard links and no other project uses.
-"""
+"""Where does a release run? In a virtual environment of its own per release and Python, built once by uv from exactly what
+`releases.lock` lists; a folder without its mark is never used. asv's own hold one commit at a time, so that switching would
+reinstall gigabytes. Packages are kept in a cache of our own, shared through hard links."""
 
 import contextlib
 import fcntl

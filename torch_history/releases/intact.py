@@ -1,11 +1,7 @@
-"""Is an environment as it was installed? Every file that a package brought has a sha256 in the package's RECORD.
-
-On most file systems uv installs hard links of its cache, so that one edit of a file reaches every release that has it. Only
-where blocks can be shared does it clone, which is its default. To read gigabytes before every session would take long, so a
-file is read again only where its size, its time, or the time of its last change of any kind (ctime) is another than when it
-was last found right. Whoever writes into a file, by any of its names, moves its ctime, which no program can set back. So
-does a new name for it, as the next release that has the file gives it one: it is then read once more.
-"""
+"""Is an environment as it was installed? Every file that a package brought has a sha256 in the package's RECORD, and uv
+installs hard links of its cache, so that one edit of a file reaches every release that has it. A file is read again only
+where its size, its time, or the time of its last change of any kind (ctime, which no program can set back) is another than
+when it was last found right; a new name for a file moves its ctime, too."""
 
 import base64
 import contextlib

@@ -1,7 +1,5 @@
-"""What does a release bring besides time? Sizes, libraries, GPU architectures and requirements, as `wheels.json` keeps them.
-
-`wheels.json` lies beside releases.lock, and `wheel_files` fills it from the wheels alone.
-"""
+"""What does a release bring besides time? Sizes, libraries, GPU architectures and requirements, as `wheels.json` beside
+releases.lock keeps them; `wheel_files` fills it from the wheels alone."""
 
 import re
 from pathlib import Path

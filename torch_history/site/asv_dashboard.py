@@ -1,8 +1,5 @@
-"""How does asv's own dashboard open without a network, from disk, and on one machine?
-
-asv publishes it as ever. Then copies in vendor/ take the place of the libraries that its pages load from other hosts, and
-beside each file of data lies a script with the same data: a page that is opened from disk may load nothing else.
-"""
+"""How does asv's own dashboard open without a network, from disk, and on one machine? Copies in vendor/ take the place of
+libraries on other hosts, and beside each file of data lies a script with it: a page from disk may load nothing else."""
 
 import json
 import re

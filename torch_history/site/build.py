@@ -1,9 +1,6 @@
 """Should I upgrade, what will it cost me, why, and how sure is that? A static site from `results/`, asv's pages inside.
-
-Python writes what was measured, a file per lane, and pages that hold nothing else; what a page shows of two releases is
-computed in the reader's browser, because nobody can write a page for every two of them. Nothing asks another host for
-anything, and all opens from disk. The site is built beside the old one and takes its place in one step.
-"""
+Python writes data, a file per lane and pair of releases, and pages that draw it. Nothing asks another host for anything, and
+all opens from disk. The site is built beside the old one and takes its place in one step."""
 
 import base64
 import contextlib

@@ -1,7 +1,5 @@
-"""What was measured, as code? Of each variant a script of plain PyTorch that measures one series, for a reader to copy.
-
-docs/site.md lists the keys.
-"""
+"""What was measured, as code? Of each variant a script of plain PyTorch that measures one series. docs/site.md lists the
+keys."""
 
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
-"""What did one machine measure in one environment, over all releases? A lane: all that the site shows, from its launches.
-
-docs/site.md lists the keys.
-"""
+"""What did one machine measure in one environment, over all releases? A lane, from its launches. docs/site.md lists the
+keys."""
 
 import functools
 import hashlib

@@ -1,8 +1,5 @@
-"""Which folder may a publish replace? One that is new, empty, marked as this program's own, or holds such folders alone.
-
-The site holds asv's dashboard, and each has a mark: so either may be published first. An asv plugin too: asv's own `publish`
-deletes the folder that it writes into, so it asks here first; and its pages get the policy that all pages have.
-"""
+"""Which folder may a publish replace? One that is new, empty, marked as this program's own, or holds such folders alone. An
+asv plugin too: asv's own `publish` deletes the folder that it writes into, so it asks here first."""
 
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
-"""What are the verdicts of all pairs of releases of a lane? Those of `torch-history compare`, all made at once.
-
-A pair is two releases in their order. Pairs are numbered like `itertools.combinations`.
-"""
+"""What are the verdicts of all pairs of releases of a lane? Those of `torch-history compare`, all made at once. Pairs are
+numbered like `itertools.combinations`."""
 
 import itertools
 import math

@@ -1,7 +1,5 @@
 """What is told of one pair of releases of a lane? All that a page shows of it, as `torch-history compare` has it.
-
-docs/site.md lists the keys.
-"""
+docs/site.md lists the keys."""
 
 from __future__ import annotations
 

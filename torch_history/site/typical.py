@@ -1,8 +1,5 @@
-"""What does an upgrade cost typically, at worst and at best? The bottom line of a pair of releases, in numbers and in words.
-
-A case counts once, by its main time. The typical ratio is the geometric mean over the cases of a question, and of these over
-the questions, so that one question of many cases does not outvote the rest.
-"""
+"""What does an upgrade cost typically, at worst and at best? The bottom line of a pair of releases. A case counts once, by
+its main time; the typical ratio is the geometric mean over the cases of a question, and of these over the questions."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,9 +1,6 @@
-"""asv's own files, which stand beside the launches: can asv go on with this one?
-
-asv trusts its files. It makes every combination of a benchmark's parameters, and a path of a machine's record, of the
-surroundings and of a benchmark's name: one that is too large takes all memory, or ends `publish` at a name that no disk
-takes. So each is held against what asv writes before asv sees it.
-"""
+"""asv's own files, which stand beside the launches: can asv go on with this one? asv trusts its files: one with too many
+combinations, or too long a name, takes all memory or ends `publish`. So each is held against what asv writes before asv sees
+it."""
 
 import hashlib
 import math

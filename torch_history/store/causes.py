@@ -1,7 +1,5 @@
 """What is the evidence of a cause? One JSON file per series and pair of releases, in `results/<machine>/causes/`.
-
-docs/explain.md says what each key means and what it proves.
-"""
+docs/explain.md says what each key means and what it proves."""
 
 import json
 import math

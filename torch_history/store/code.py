@@ -1,8 +1,6 @@
-"""What is the code of a release, and what of it runs in a series? A file per release and Python in `results/code/`.
-
-`python -m tools.fingerprint` makes them; docs/code.md says how. A file holds no time and is the same for every machine, but
-for the processor on which it was seen which code runs: libraries choose theirs by it.
-"""
+"""What is the code of a release, and what of it runs in a series? A file per release and Python in `results/code/`, by
+`python -m tools.fingerprint` (docs/code.md). It is the same for every machine, but for the processor on which it was seen
+which code runs."""
 
 import functools
 import gzip

@@ -1,9 +1,5 @@
 """What was measured, launch by launch: each fresh process with its session, its samples, or the reason for having none.
-
-One JSON line per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl`, older ones in a file beside it that
-gzip compressed (`.jsonl.gz`), and in a file that ends in `.environments` what was measured: the libraries in the wheel and
-every package around it.
-"""
+docs/results.md says where the lines lie."""
 
 import datetime
 import hashlib

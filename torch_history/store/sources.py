@@ -1,7 +1,5 @@
-"""Which version of each benchmark do the sources of this checkout make? Told from the files, since torch is not here.
-
-`version` in benchmarks/common.py says what a version is; a test holds both to the same digests.
-"""
+"""Which version of each benchmark do the sources of this checkout make? Told from the files, since torch is not here; a test
+holds them to `version` in benchmarks/common.py."""
 
 import ast
 import functools

@@ -1,8 +1,6 @@
-"""Where does the program keep what it needs for a while only? In folders that say whose they are, so that leftovers can go.
-
-A folder carries a mark, which its process holds locked. Where a killed process left one, the next start removes it. Where a
-signal comes between any two steps, the folder goes when the process ends.
-"""
+"""Where does the program keep what it needs for a while only? In folders with a mark that its process holds locked. Where a
+killed process left one, the next start removes it; where a signal comes between any two steps, it goes when the process
+ends."""
 
 import atexit
 import contextlib

@@ -1,10 +1,7 @@
-"""How does a job continue after a kill, a requeue or a node's failure without a launch lost or counted twice?
-
-Each start of a job is an attempt with a folder of its own, which nobody else writes to. It begins with a copy of what the
-attempt before it had on disk. The first attempt that finishes is the one that counts. A process that is thought dead and
-lives on, as on a node that lost its network, therefore harms nothing, and no lock has to hold between nodes: renaming a
-folder and making a link are single steps on every shared file system.
-"""
+"""How does a job continue after a kill, a requeue or a node's failure without a launch lost or counted twice? Each start is
+an attempt with a folder of its own, which begins with a copy of what the one before had on disk; the first that finishes
+counts. No lock has to hold between nodes: renaming a folder and making a link are single steps on every shared file
+system."""
 
 import contextlib
 import shutil

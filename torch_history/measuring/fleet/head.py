@@ -1,7 +1,5 @@
-"""Who looks after a fleet? A process that submits what is missing until all is done, and may be killed at any time.
-
-All that it knows is on the shared file system and in the queue, so the next head continues where the last one was stopped.
-"""
+"""Who looks after a fleet? A process that submits what is missing until all is done. All that it knows is on the shared file
+system and in the queue, so it may be killed at any time, and the next one continues."""
 
 import contextlib
 import time

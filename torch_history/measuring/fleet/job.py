@@ -1,7 +1,5 @@
-"""What runs on a node: one session of a fleet, continued where the last attempt was stopped.
-
-`python -m torch_history.measuring.fleet.job FLEET NUMBER`; what it says last is kept as the reason where it fails.
-"""
+"""What runs on a node: one session of a fleet, continued where the last attempt was stopped, by `python -m
+torch_history.measuring.fleet.job FLEET NUMBER`. What it says last is kept as the reason where it fails."""
 
 import os
 import platform

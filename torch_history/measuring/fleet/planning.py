@@ -1,7 +1,5 @@
-"""How is a history cut into jobs, and how long does each take?
-
-A job is a session of neighbouring releases, whose rounds are interleaved on one node. Seconds come from stored launches.
-"""
+"""How is a history cut into jobs, which are sessions of neighbouring releases, and how long does each take? Seconds come
+from stored launches."""
 
 import itertools
 import statistics

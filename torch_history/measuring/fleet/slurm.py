@@ -1,8 +1,5 @@
-"""Where do jobs run? On a cluster, through Slurm's own commands.
-
-Slurm is asked by squeue, which answers without accounting. A job's number is its index in the array that it was submitted
-in, and all arrays of a fleet have one name. So the queue itself says what was submitted, also to the next head.
-"""
+"""Where do jobs run? On a cluster, through Slurm's own commands. A job's number is its index in the array that it was
+submitted in, and all arrays of a fleet have one name: so the queue says what was submitted, also to the next head."""
 
 import getpass
 import shlex

@@ -1,10 +1,5 @@
-"""How does a carried release run on a machine that reaches no network? On the CUDA libraries that are there, beside
-the torch that is installed.
-
-`settle` makes of an unpacked release an environment in a folder, and one of the torch that is installed. All
-environments of the folder are of one kind, named after the CUDA whose libraries they share: their releases are
-compared with each other only.
-"""
+"""How does a carried release run on a machine that reaches no network? On the CUDA libraries that are there, beside the
+torch that is installed. All environments of a folder are of one kind, named after the CUDA whose libraries they share."""
 
 import contextlib
 import json

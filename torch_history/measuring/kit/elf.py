@@ -1,8 +1,5 @@
 """Which sections has a library, which symbols does it ask of others, and which does it have? Read from the tables that the
-loader reads.
-
-A symbol that no library has ends `import torch` with the loader's message, so it is looked for before.
-"""
+loader reads: a symbol that no library has ends `import torch`, so it is looked for before."""
 
 import mmap
 import struct

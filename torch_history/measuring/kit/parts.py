@@ -1,8 +1,6 @@
-"""How does a folder of gigabytes travel through calls of a limited size? As a tar, compressed by xz and cut into parts, each
-small enough, with a list of their digests: `sha256sum --check SHA256SUMS && cat part* | tar xJ` unpacks it as well.
-
-What is unpacked here is a stranger's until every digest has been checked, and every name after that.
-"""
+"""How does a folder of gigabytes travel through calls of a limited size? As a tar, compressed by xz and cut into parts with
+a list of their digests: `sha256sum --check SHA256SUMS && cat part* | tar xJ` unpacks it as well. It is a stranger's until
+every digest has been checked, and every name after that."""
 
 import hashlib
 import lzma

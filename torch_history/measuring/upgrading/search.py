@@ -1,7 +1,5 @@
 """At which release did each series change? Bisection of several series at once, so that they share what is installed.
-
-Nothing here measures: who calls says what it is to measure a release, and what two measured ones say of a series.
-"""
+Nothing here measures: who calls says what it is to measure a release, and what two measured ones say of a series."""
 
 import enum
 import math
