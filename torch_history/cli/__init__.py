@@ -84,7 +84,9 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-ROOMS = (run, upgrade, fleet, explain, fit, requirements, certify, kit, report, maintain)
-COMMANDS = tuple(command for room in ROOMS for command in room.COMMANDS)
-for command in COMMANDS:
+for command in (
+    *(run.run, run.calibrate, upgrade.upgrade, fleet.fleet, explain.explain, fit.fit, requirements.requirements),
+    *(certify.certify, kit.kit, report.publish, report.compare_stored, report.regressions),
+    *(maintain.prune, maintain.check),
+):
     main.add_command(command)

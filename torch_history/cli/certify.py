@@ -116,6 +116,3 @@ def _said(result: Certificate) -> Iterator[str]:
         f"{len(result.agreed)} cases are equal, {len(cases)} differ in {len(result.differences)} numbers, "
         f"{len(result.refused)} could not be compared, {len(result.left_out)} were not asked."
     )
-
-
-COMMANDS = (certify,)

@@ -41,6 +41,3 @@ def explain(workload: Path | None, script: bool, **options: Any) -> None:
     # By its whole path: the folder is the suite's from load() on.
     workload = workload and workload.resolve()
     explaining.explain_asked(load(), show, workload, **options)
-
-
-COMMANDS = (explain,)

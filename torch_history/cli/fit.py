@@ -107,6 +107,3 @@ def _change(before: tuple[int, int], after: tuple[int, int]) -> str:
         f"{(new - old) / 2**20:+,.1f} ({(new - old) / old:+.1%})" for old, new in zip(before, after, strict=True) if old
     ]
     return " to ".join(dict.fromkeys(changes)) or "-"
-
-
-COMMANDS = (fit,)

@@ -71,6 +71,3 @@ def status(name: str | None) -> None:
 def cancel(name: str | None) -> None:
     """End a fleet's jobs for good, and add what they measured to the results."""
     _fleets().cancel(name)
-
-
-COMMANDS = (fleet,)

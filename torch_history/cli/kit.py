@@ -117,6 +117,3 @@ def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
     versions = " ".join(tag[1:] for tag in tags)
     out.print(plain(f"These can be measured: torch-history run --carried {folder} {versions}"), soft_wrap=True)
     out.print(f"Unpacking and checking took {time.monotonic() - began:.0f} s.")
-
-
-COMMANDS = (kit,)

@@ -48,6 +48,3 @@ def check(results: Path | None) -> None:
         click.echo(problem)
     if found.problems:
         sys.exit(1)
-
-
-COMMANDS = (prune, check)

@@ -303,6 +303,3 @@ def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
 
     why = reasons(results.parent, environment)
     return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
-
-
-COMMANDS = (publish, compare_stored, regressions)

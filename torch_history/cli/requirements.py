@@ -146,6 +146,3 @@ def _markdown(answer: dict[str, Any]) -> str:
         indent = name[: len(name) - len(name.lstrip())]
         lines += [f"{indent}- **{escape(name.strip())}** {escape(sentence)}" for sentence in sentences]
     return "\n".join(lines)
-
-
-COMMANDS = (requirements,)

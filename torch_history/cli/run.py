@@ -176,6 +176,3 @@ def calibrate(release: str | None, **options: Any) -> None:
 
     if not running.calibrated(Asked.of(recorded_as=release, **options)):
         sys.exit(3)
-
-
-COMMANDS = (run, calibrate)

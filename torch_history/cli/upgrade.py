@@ -96,6 +96,3 @@ def upgrade(
         sys.exit(NOTHING_RAN)
     if failing(found.comparison, limits):
         sys.exit(FAILED)
-
-
-COMMANDS = (upgrade,)
