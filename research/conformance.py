@@ -123,9 +123,6 @@ def _judged(test: str, answer: dict[str, Any], later: bool) -> Judged:
     return Judged(test, "wrong" if answer["outcome"] == "failed" else "unlogged", answer["said"])
 
 
-# --- PyTorch's tests
-
-
 def nearest(release: str, offered: list[str]) -> list[str]:
     """Debian's versions from the nearest on: from the release's own back, and then from it on."""
     versions = sorted(offered, key=_of)
@@ -175,9 +172,6 @@ class Debian:
         return subprocess.run(
             [command[0], *options, *command[1:]], cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True
         ).stdout
-
-
-# --- on the recorder
 
 
 class Suite:

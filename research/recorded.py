@@ -118,9 +118,6 @@ def printed(built: Built, script: str, *words: str, card: str = "", **variables:
     return ended.stdout
 
 
-# --- what people measured on real GPUs
-
-
 def ask_reports(release: str, known: Reports) -> list[str]:
     """Asks each report's script on a release. A sentence for each number that is not the one that a GPU gave."""
     built, wrong = installed(release), []
@@ -161,9 +158,6 @@ def table(known: Reports) -> str:
 
 def _bytes(numbers: list[int]) -> str:
     return ", ".join(f"{number:,}" for number in numbers)
-
-
-# --- why counts changed
 
 
 def ask_changes(release: str, known: Changes) -> None:

@@ -55,9 +55,6 @@ Settings = dict[str, Places]
 """A detector's setting in words -> what it then reports. Its usual one is first."""
 
 
-# --- detectors
-
-
 def lanes(records: Iterable[Record], tags: Sequence[str]) -> Iterator[tuple[History, list[Record]]]:
     """The series of each batch as a history, in which series share sessions and rounds. Their releases are the first of
     `tags`."""
@@ -149,9 +146,6 @@ def asked(command: str, records: Sequence[Record]) -> Places:
     return {one.id: answer for one, answer in zip(records, answers, strict=True)}
 
 
-# --- the score
-
-
 def counts(one: Record, said: Iterable[int]) -> tuple[int, int, int]:
     """True, false and missed reports of one series."""
     true, heard = {place for place, _ in one.changes}, {*said}
@@ -192,9 +186,6 @@ def chosen(records: Sequence[Record], found: Settings) -> Places:
         best = max(found.values(), key=f1)
         said |= {one.id: best[one.id] for one in of if one.fold == fold}
     return said
-
-
-# --- the page
 
 
 def table(records: Sequence[Record], said: Mapping[str, Places]) -> Iterator[str]:

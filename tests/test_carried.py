@@ -84,9 +84,6 @@ def architectures(data: bytes | bytearray) -> list[list[int]]:
     return [[i.architecture for i in c.images] for c in fatbin.device_code(data)]
 
 
-# --- reading device code
-
-
 def test_containers_and_their_images_are_read_with_padding_between_them() -> None:
     data = library(unit("one"), bytes(8), unit("two"))
     found = list(fatbin.device_code(data))
@@ -115,9 +112,6 @@ def test_an_image_that_does_not_lie_in_its_container_is_refused(header, size):
     odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
     with pytest.raises(FormatError, match="is not in its container"):
         list(fatbin.device_code(library(container(odd))))
-
-
-# --- reducing
 
 
 def other(kernel: str) -> bytes:

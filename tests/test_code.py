@@ -341,9 +341,6 @@ def test_what_changed_in_a_function_of_python_is_shown_without_docstrings_and_in
     assert difference(folders, "torch/a.py f") == difference(folders, "torch/b.py f") == ""
 
 
-# --- stored
-
-
 def test_what_is_stored_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "here", lambda: tmp_path)
     made = release("v2.0.1")
@@ -365,9 +362,6 @@ def test_a_damaged_file_is_left_out_in_words(
     (tmp_path / "results" / "code" / "v2.0.1-py3.11.json.gz").write_bytes(content)
     (problem,) = check(tmp_path / "results", AXIS).problems
     assert "it holds no code of a release" in problem
-
-
-# --- compiled
 
 
 SOURCE = """
@@ -452,9 +446,6 @@ def test_a_file_that_is_no_library_is_refused_in_words(tmp_path: Path) -> None:
         (tmp_path / "libtorch_cpu.so").write_bytes(content)
         with pytest.raises(NotALibrary, match=r"libtorch_cpu.so is no library"):
             Library(tmp_path / "libtorch_cpu.so")
-
-
-# --- explained
 
 
 @pytest.mark.parametrize(

@@ -286,9 +286,6 @@ def test_explanation_ends_in_its_time_however_busy_the_machine_is(
     assert ("at most four minutes" in page, "counted\none: what there" in page) == (MINUTES == 4, COUNTING_MINUTES == 1)
 
 
-# --- estimates
-
-
 def test_disturbed_turn_does_not_hide_a_difference() -> None:
     group = Group([1.0, 1.01, 1.0, 3.0, 1.0, 0.99], [1.3, 1.31, 1.29, 1.3, 1.32, 1.3])
     assert ratio(group, Noise.of([group])).ratio == pytest.approx(1.3, rel=0.02)
@@ -316,9 +313,6 @@ def test_share_that_is_removed_lies_in_its_interval() -> None:
 )
 def test_verdict_of_a_lever(share: Share, expected: str) -> None:
     assert verdict.of_lever(share) == expected
-
-
-# --- names
 
 
 @pytest.mark.parametrize(
@@ -349,9 +343,6 @@ def test_symbols_of_two_releases_share_their_names(symbol: str, expected: str) -
 )
 def test_libraries_of_two_releases_share_their_names(name: str, expected: str) -> None:
     assert places.library_name(name) == expected
-
-
-# --- levers
 
 
 @pytest.mark.parametrize(

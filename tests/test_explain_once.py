@@ -86,8 +86,6 @@ def test_commands_of_two_releases_share_their_names(words: object, name: str) ->
     assert once._program(words) == name
 
 
-# --- drawn releases
-
 ONCE = [replace(lever, once=True) for lever in LEVERS[:2]]
 
 

@@ -41,9 +41,6 @@ def called(variant: str) -> Any:
     return built(variant)()
 
 
-# --- the models, number after number in float64
-
-
 def normalised(row: Any, factor: Any, bias: Any) -> Any:
     deviation = math.sqrt(sum((x - row.mean()) ** 2 for x in row) / len(row) + 1e-5)
     return (row - row.mean()) / deviation * factor + bias
@@ -132,9 +129,6 @@ def numbers(model: str, dtype: Any = torch.float32) -> tuple[dict, list]:
 
 def near(got: Any, want: Any, dtype: Any = torch.float32) -> bool:
     return np.abs(got.double().numpy() - want).max() <= OFF[dtype] * np.abs(want).max()
-
-
-# --- what they say
 
 
 @pytest.mark.parametrize("variant", TRAINING)
@@ -233,9 +227,6 @@ def test_an_optimizer_that_a_release_lacks_is_unavailable(monkeypatch):
     monkeypatch.setattr(torch.optim, "SGD", lambda parameters, lr, momentum: None)
     with pytest.raises(Unavailable, match=r"torch\.optim\.SGD of torch .* has no fused=True for tensors on a cpu"):
         models.variants["sgd_fused"](ARGUMENTS)
-
-
-# --- what is refused
 
 
 def spoiled(values: tuple, which: int, change: Any) -> tuple:

@@ -42,9 +42,6 @@ def test_numbers_of_real_gpus_are_given_on_their_releases():
         }
 
 
-# --- what the program says of reports whose threads name a cause
-
-
 def test_the_table_of_explained_reports_says_what_the_program_said():
     said = json.loads(explained.SAID.read_text(encoding="utf-8"))
     assert explained.table(said) in explained.PAGE.read_text(encoding="utf-8")

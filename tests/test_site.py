@@ -47,9 +47,6 @@ def ready(page: Any, address: str) -> None:
         page.wait_for_function("document.body.dataset.ready")
 
 
-# --- what is written
-
-
 def test_asvs_pages_open_where_the_site_does_and_not_on_a_machine_that_stopped_earlier(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 4, series=20)
     for path in (tmp_path / "results" / "machine-1").glob(f"*{tag(3)}*"):
@@ -329,9 +326,6 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
         assert all(f"{count:,} B" in libraries[name] for name, count in wheel.libraries.items())
 
 
-# --- names from data
-
-
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site whose machine, variants, sizes, reasons and packages are named like an attack."""
@@ -365,9 +359,6 @@ def test_names_from_data_are_shown_as_text(hostile: Path, page: Any, file: str) 
     assert page.locator("img").count() == 0
     assert HOSTILE in page.locator("body").inner_text()
     assert dialogs == []
-
-
-# --- every page
 
 
 @pytest.mark.browser

@@ -115,9 +115,6 @@ def test_both_commands_refuse_in_a_sentence(tmp_path: Path, program: str) -> Non
     assert listing(tmp_path) == {"thesis/chapter": b"somebody's work"}
 
 
-# --- asv's own publish
-
-
 def test_asvs_own_publish_deletes_nothing_of_others_leaves_a_mark_and_gives_its_pages_the_policy(
     checkout: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,8 +169,6 @@ def test_a_folder_is_no_sites_where_anything_in_it_is_somebodys(tmp_path: Path) 
     with pytest.raises(UserError, match="it holds files"):
         require_replaceable(html, conf)
 
-
-# --- leftovers
 
 KILLED = f"""
 import sys, time

@@ -37,7 +37,6 @@ SOLVED = 1e-9
 
 TIME = "intersection.Intersection.track_time"
 PEAK = "intersection.Intersection.track_peak_memory"
-HREFS = "all => all.map(({href}) => href)"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 pytestmark = pytest.mark.browser
@@ -131,9 +130,6 @@ def changed(site: Path, tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return write
-
-
-# --- upgrade
 
 
 def plain(text: str) -> str:
@@ -487,9 +483,6 @@ def test_two_releases_have_a_file_for_programs(site: Path, page: Any, data: dict
     assert set(lane["typical"]) == set(schema["$defs"]["typical"]["required"])
 
 
-# --- series
-
-
 def test_without_a_benchmark_every_variant_is_drawn_in_small(site: Path, page: Any) -> None:
     show(page, site, "series", **{"from": "v2.0.1"})
     links = page.locator(".multiples a")
@@ -734,9 +727,6 @@ def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) 
         told.add((step["series"], whole))
     assert any("it is no longer fused" in sentence and sentence.startswith("v2.1.0: ") for sentence in expected)
     assert page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents() == expected
-
-
-# --- claims and releases
 
 
 def runs_of(section: Any) -> list[tuple[str, ...]]:

@@ -35,8 +35,6 @@ SITE = Path(__file__).resolve().parents[1] / "torch_history" / "site"
 ENVIRONMENT = "release-py3.11"
 SEEDS = 24
 
-# --- lanes drawn at random
-
 VARIANTS = ("eager", "scripted", "re_traced", "frozen", "<img src=x> | *a*", "under_score_ @me #1", "o'brien", "")
 LINE = ("1.13.0", *(f"2.{minor}.0" for minor in range(11)))
 LOOKED_AT = (
@@ -318,9 +316,6 @@ def test_what_chance_drew_holds_every_verdict_and_every_kind_of_cause() -> None:
     assert any(text.endswith(" (since 2.0.0 and 2.1.0)") for text in SEEN)
     assert {"one launch each", "the count differs between launches"} <= SEEN.keys()
     assert any(reason.startswith("no round has a number for both") for reason in SEEN)
-
-
-# --- numbers
 
 
 @pytest.fixture

@@ -135,8 +135,6 @@ def test_environment_that_moved_is_said_of_a_comparison() -> None:
     assert in_words(moved(OLD, {**OLD, "fuses_on_cpu": False}, "cpu")) == "the wheel no longer fuses on a CPU"
 
 
-# --- evidence
-
 NEW = {**OLD, "torch": "2.2.0"}
 
 
@@ -251,9 +249,6 @@ def test_every_cause_found_by_hand_names_the_item_of_the_page_that_says_how(caus
     text = " ".join((ROOT / cause.link).read_text(encoding="utf-8").replace("*", "").split())
     assert cause.item
     assert text.count(f" - {cause.item}") == 1
-
-
-# --- causes found by hand
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,6 @@ class Remote(io.RawIOBase):
         return len(content)
 
 
-# --- the axis
-
-
 ENTRY = r'(?:^#[^\n]*\n)*^\[\[release\]\]\n(?:(?!\[\[).*\n)*?version = "([^"]+)"'
 """An entry's beginning, with the comments above it, and its version."""
 

@@ -128,9 +128,6 @@ def _percent(tell: Tell) -> Callable[[int, int], None]:
     return say
 
 
-# --- the wheel
-
-
 def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) -> tuple[Path, str]:
     """The wheel of a release, and its sha256. Raises CannotCarry where the index has none or is out of reach."""
     address = configured_index()
@@ -186,9 +183,6 @@ def _extract(wheel: Path, target: Path) -> None:
                 path.chmod(stat.S_IMODE(member.external_attr >> 16) | stat.S_IRUSR | stat.S_IWUSR)
 
 
-# --- what is known of it
-
-
 def recorded_calls(results: Path, tag: str) -> dict[str, set[str]]:
     """Case, as it is stored -> the calls of NVIDIA's libraries that the recorder saw on any card. Raises CannotCarry where
     it counted nothing."""
@@ -228,9 +222,6 @@ def _about(
         library_calls=calls,
         known=sorted(known),
     )
-
-
-# --- stubs
 
 
 def make_stubs(asked: Iterable[Symbol], folder: Path) -> None:

@@ -489,8 +489,6 @@ def _is_alone(name: str, here: Mapping[str, float], there: Mapping[str, float]) 
     return name in here and name not in there and is_kept
 
 
-# --- which wheels hold the same code
-
 MOST_OTHER_BLOCKS = 4
 """Blocks of `.text`, of the size BLOCK in store/code.py, that may differ between two binaries that are called the same: a
 version is written into a few functions."""

@@ -364,9 +364,6 @@ def place(change: Change) -> tuple[int, bool, float]:
     return RANK[change.verdict.kind], not missing, -round(far, 9)
 
 
-# --- sentences
-
-
 def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False, more: str = "") -> str:
     """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.` What
     is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much, unless the
@@ -795,9 +792,6 @@ def _failure(failed: Sequence[Change]) -> list[str]:
     return [f"Failed by --fail-on: {'; '.join(change.series.words for change in failed)}."] if failed else []
 
 
-# --- Markdown
-
-
 def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = (), link: str = "") -> str:
     """For a pull request or an issue: the findings in at most MOST_OF_FINDINGS characters, or with `everything` a table of
     the series per verdict in at most MOST_CHARACTERS. Whole lines are left out where they are too many, which is said.
@@ -881,9 +875,6 @@ def _row(comparison: Comparison, change: Change, name: str) -> str:
     return "| " + " | ".join(map(escape, cells)) + " |"
 
 
-# --- JSON
-
-
 def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
     """Everything that was asked for, in the keys that docs/compare.md lists."""
     changes = [
@@ -926,9 +917,6 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         "results": [result.as_data(comparison.axis) for result in comparison.results],
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-
-
-# --- --fail-on
 
 
 def parse_fail_on(asked: str) -> dict[str, float]:

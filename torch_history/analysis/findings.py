@@ -231,9 +231,6 @@ def ranked(found: Iterable[Finding]) -> list[Finding]:
     return [finding for *_, finding in sorted(weighed, key=lambda one: one[:2])]
 
 
-# --- sentences
-
-
 def _how(finding: Finding) -> str:
     """By how much, with the interval where there is one row alone."""
     verdict, best, ratios = finding.verdict, finding.best, finding.ratios

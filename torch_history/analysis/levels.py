@@ -412,9 +412,6 @@ def _without_rounds(seen: Sequence[Seen], sessions: Mapping[str, int]) -> Launch
     return Launches(np.array(releases), session, np.unique(session, return_inverse=True)[1], np.array(logarithms))
 
 
-# --- noise
-
-
 def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Array, Array]:
     """What cells and rounds leave of a series in each session: the sum of squares, and its degrees of freedom."""
     sizes, weight = cells.weights.sum(axis=1), launches.weight
@@ -510,9 +507,6 @@ def _two_ways(logs: Array, weight: Array) -> tuple[Array, Array]:
     return of_row, of_column
 
 
-# --- levels
-
-
 def information(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array) -> tuple[Array, Array]:
     """What the launches of a series say of its cells: the precision matrix (cells x cells), and it times their means."""
     values = launches.weight * (launches.logarithm - shifts[launches.session])
@@ -580,9 +574,6 @@ def tied(both: Indices) -> NDArray[np.bool_]:
     while (further := reached @ reached).sum() > reached.sum():
         reached = further
     return reached
-
-
-# --- what rounds and sessions do
 
 
 def _left(launches: Launches, of: Levels) -> Array:

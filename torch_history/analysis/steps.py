@@ -222,9 +222,6 @@ def _parts(numbers: Numbers) -> list[list[str]]:
     return sorted(found, key=lambda part: list(numbers).index(part[0]))
 
 
-# --- times
-
-
 @dataclass(frozen=True)
 class Chain:
     """A time on releases that rounds tie together, in the axis' order: their `tags` (n), `level` (n, logarithms),
@@ -417,9 +414,6 @@ def _is_drift(chain: Chain, first: int, last: int, jumps: Iterable[int], price: 
         and float(np.abs(pairs).max()) < CARRIED * size
         and against not in chain.verdicts[first:last]
     )
-
-
-# --- in words
 
 
 def _told(chain: Chain, fit: Fitted) -> list[Step]:

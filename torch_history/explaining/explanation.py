@@ -138,8 +138,6 @@ class Explanation:
         """Whether so many turns more, as long as the last one, end before this share of the time is over."""
         return time.monotonic() + turns * self._took <= self._began + until * self._seconds
 
-    # --- is it there?
-
     def _confirm(self, found: Found) -> None:
         for turn in range(1, MOST_NOISY_TURNS + 1):
             began = time.monotonic()
@@ -185,8 +183,6 @@ class Explanation:
         found.clock = "cpu" if max(alike) <= SAME_CLOCK else "wall"
         found.base = self._group("", found.clock)
         found.ratio = ratio(found.base, Noise.of([found.base]))
-
-    # --- where?
 
     def _look(self, found: Found) -> None:
         """Profiles, in the same launches as more plain times of a steady call."""
@@ -291,8 +287,6 @@ class Explanation:
                 found.code.append(Code(name, same, counts, (loops[0][1],), (loops[1][1],)))
         return changed.is_cause, causes.in_code(changed, *found.environments)
 
-    # --- why?
-
     def _pull(self, found: Found) -> None:
         """Tries each lever that may matter, and gives the verdict on it."""
         if self._subject.is_once:
@@ -348,8 +342,6 @@ class Explanation:
         numbers = tuple(group.old), tuple(group.new)
         gone, low, high = (max(-1e6, min(of, 1e6)) for of in (share.share, share.low, share.high))
         return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(share), *numbers, gone, low, high)
-
-    # --- launches
 
     def _order(self) -> tuple[int, int]:
         """Old and new, in the next turn the other way round."""

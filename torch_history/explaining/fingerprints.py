@@ -214,9 +214,6 @@ def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callab
     return found
 
 
-# --- one case, on two releases that are installed
-
-
 ONE = "one case"
 """Name of the case in what `pair` gives."""
 

@@ -412,9 +412,6 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
     return f"{subject}: {told(error)}. Nothing half-built was kept.{advice}"
 
 
-# --- freeing disk
-
-
 class Pruned(NamedTuple):
     """`names` of the environments that were removed, and `freed` bytes of disk."""
 

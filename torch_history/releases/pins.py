@@ -113,9 +113,6 @@ def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE))
     return list(Lock.read(path).entries.get(key(release, python), []))
 
 
-# --- what uv is told
-
-
 @dataclass(frozen=True)
 class Installation:
     """What uv is told: `arguments`, and a file of `lines` that goes before them. `origin` says in words where the files

@@ -73,9 +73,6 @@ def load(path: Path) -> dict[str, Wheel]:
         raise CannotRead(f"{path} is damaged: {error}. Restore it: git checkout {path}.") from error
 
 
-# --- in words
-
-
 def told(wheel: Wheel) -> dict[str, str]:
     """What a wheel brings but its architectures, in words: what it is -> what it says, the version of a package."""
     return {

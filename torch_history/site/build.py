@@ -196,9 +196,6 @@ def _swap(new: Path, html_dir: Path) -> None:
     os.rename(new, html_dir)
 
 
-# --- data
-
-
 def _write_data(
     folder: Path, told: Sequence[Published], axis: Axis, brought: Mapping[str, wheels.Wheel], here: str
 ) -> None:
@@ -328,9 +325,6 @@ def _write_script(folder: Path, name: str, data: Any) -> None:
     (folder / f"{name}.js").write_text(f'torchHistory.receive("{name}", {text});\n', encoding="ascii")
 
 
-# --- feeds and badges
-
-
 def _write_feeds(folder: Path, told: Sequence[Published], axis: Axis, url: str) -> dict[str, str]:
     """feeds/: of each machine the regressions in its lanes, the newest first. Gives the path of each within the site."""
     folder.mkdir()
@@ -408,9 +402,6 @@ def _write_badges(folder: Path, told: Sequence[Published]) -> None:
 def _width(text: str) -> int:
     """Pixels that `text` takes in a badge, at 11 pixels of a common font."""
     return 12 + round(6.7 * len(text))
-
-
-# --- pages
 
 
 def _write_pages(

@@ -227,9 +227,6 @@ def left_out(machine: str, environment: str, why: str) -> None:
     warn(f"{machine} in {environment} is not published: {why}. `torch-history check` names the lines.")
 
 
-# --- what the pages are given
-
-
 def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison | None:
     """The newest release of a lane against the one before it, held against what was measured `elsewhere`; None where there
     is no other."""

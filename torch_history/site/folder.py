@@ -53,9 +53,6 @@ def _kept(conf: Config) -> list[tuple[Path, str, bool]]:
     ]
 
 
-# --- asv's own `publish`
-
-
 def _publish_guarded(cls: type[Publish], conf: Config, *args: Any, **kwargs: Any) -> None:
     folder = Path(conf.html_dir)
     try:

@@ -77,9 +77,6 @@ def _typical(shift: float, half: float, cases: float) -> Typical:
     return Typical(ratio, low, high, int(cases))
 
 
-# --- in words
-
-
 def words(typical: Typical, where: str) -> str:
     """By the rule of verdicts: `1.09 times slower in 6 cases (1.05 to 1.13)`; `no change in 6 cases (between 1 % faster and
     1 % slower)`, the whole interval within MARGIN; else `between 7 % faster and 11 % slower in 6 cases: inconclusive`."""

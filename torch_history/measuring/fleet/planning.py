@@ -86,9 +86,6 @@ def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[st
     return [tuple(session) for session in overlapping(releases, sessions, shared)], anchor
 
 
-# --- in words
-
-
 def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]) -> str:
     """This machine where anything of it is stored, else the one with most stored; empty where there is none."""
     known = machines_in(results)

@@ -146,9 +146,6 @@ def _asked_of(interpreter: str, code: str) -> str:
     return subprocess.run([interpreter, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
 
 
-# --- making environments
-
-
 def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
     """Unpacks a release's parts and makes its environment in `folder`, and that of the torch that is installed for
     `interpreter` where there is none yet. Returns the tags of all releases in `folder`. Raises UserError."""
@@ -291,9 +288,6 @@ def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, mac
         CARRIED: {"cuda": machine.cuda, "library_calls": about.library_calls, "known": about.known},
     }
     write_atomically(target / MARK, json.dumps(mark, indent=1))
-
-
-# --- measuring
 
 
 class CarriedEnvironment(ReleaseEnvironment):

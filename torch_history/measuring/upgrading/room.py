@@ -67,9 +67,6 @@ class Room:
             environments.prune(self.root, oldest.__eq__, self.lane)
 
 
-# --- what is said before
-
-
 SIDES = 3
 """Releases of a session between the ends: one, and the two that it lies between."""
 
