@@ -429,7 +429,7 @@ LATEST = 100.0
 
 def _say_returned(workload: ModuleType, variant: str, size: str, on: str) -> None:
     """Tells what the case returns, on inputs that are drawn anew, where somebody asks for that. What it returns is looked at
-    when every number is taken, so what cannot be told is left out."""
+    when every number is taken, so what cannot be told is left out, and why is said on standard error."""
 
     def build() -> Callable[[], object]:
         torch.manual_seed(SEED)
@@ -437,9 +437,11 @@ def _say_returned(workload: ModuleType, variant: str, size: str, on: str) -> Non
         return _with(getattr(call, "before", stopwatch.nothing), call)
 
     if folder := Request.of(os.environ).values:
-        with contextlib.suppress(Exception):
+        try:
             found = returned.told(build, Path(folder))
             _say(**({"returned": found} if found["tensors"] else {}))
+        except Exception as error:
+            print(f"What it returns cannot be told: {of_error(error)}", file=sys.stderr)
 
 
 def _calls(workload: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -182,7 +182,7 @@ def forked(code, variables):
             try:
                 os.dup2(said.fileno(), 1)
                 os.environ.update(variables)
-                for size in ("tinier", "tiniest", "minute", "one", "two", "three", "four"):
+                for size in ("tinier", "tiniest", "minute", "one", "two", "three", "four", "five"):
                     intersection.sizes[size] = {"boxes": 50, "others": 7}
                 exec(code, globals())
                 sys.stdout.flush()
@@ -269,6 +269,10 @@ CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "a product": (NAMES, {}),
     "a product again": (NAMES, {}),
     "kernels on a CPU": ("turns('two', ['track_kernels'])", {}),
+    "untold": (
+        "sys.stderr = sys.stdout\ncommon.returned.told = lambda *_: 1 / 0\nturns('five', ['track_allocations'])",
+        {"TORCH_HISTORY_VALUES": "a folder"},
+    ),
     "wrong result": (f"{WRONG}\nturns('three', ['track_time', 'track_operators'])", {}),
 }
 """What each child of one server does that has discovered the suite, and with what in its surroundings."""
@@ -392,3 +396,10 @@ def test_wrong_result_fails_and_is_neither_timed_nor_counted(children):
     again = sentence.replace("WrongResult ", "CaseFailed WrongResult: ")
     assert children.said["wrong result"] == [sentence, again]
     assert not children.facts["wrong result"].keys() & {"unavailable", "not_asked"}
+
+
+def test_why_a_result_cannot_be_told_is_said_and_costs_no_number(children):
+    assert children.said["untold"] == [
+        "What it returns cannot be told: ZeroDivisionError: division by zero",
+        "track_allocations 3",
+    ]
