@@ -510,9 +510,7 @@ def _files_of_ours() -> Iterator[None]:
 
 class _Launch:
     """What the processes of one launch tell each other, through a nameless file that is open before asv's server forks them.
-
-    A process that is spawned opens a file of its own and shares with none.
-    """
+    One that is spawned opens a file of its own."""
 
     def __init__(self) -> None:
         with _files_of_ours():
@@ -526,9 +524,7 @@ class _Launch:
 
     def answer(self, case: str, asker: str, measured: Callable[[], dict]) -> dict:
         """What `measured` returns, measured once for all askers; the nth time that one asks it is measured for the nth time.
-
-        Raises CaseFailed where the process that measured it raised or was ended.
-        """
+        Raises CaseFailed where the process that measured it raised or was ended."""
         records = [record for record in self._records() if record[0] == case]
         turn = sum(by == asker for _, by, _, _ in records)
         answers = {of: answer for _, by, of, answer in records if not by}

@@ -1,8 +1,5 @@
-"""A question from outside the repository: the file that TORCH_HISTORY_WORKLOAD names, completed with what it leaves out.
-
-Such a file needs `inputs` and `functions` (name -> a function of the inputs); docs/own-workload.md tells the rest. Without
-the variable this module holds no benchmark.
-"""
+"""A question from outside the repository: the file that TORCH_HISTORY_WORKLOAD names (docs/own-workload.md), completed with
+what it leaves out. Without the variable this module holds no benchmark."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""How is a case counted where importing torch leaves processes that cannot be forked? In interpreters that are started anew.
-
-measure/counted.py forks one process with PyTorch's caching allocator and one without. After importing torch 1.12.0 neither
-could ask CUDA, see `device.cannot_fork`. So each is an interpreter instead that comes to the same place by itself.
-"""
+"""How is a case counted where importing torch, as torch 1.12.0, leaves processes that cannot be forked
+(`device.cannot_fork`)? In interpreters that are started anew, one with PyTorch's caching allocator and one without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,2 @@
-"""What both worlds agree on: the processes that measure inside a release, and the program that reads what they found.
-
-Standard library alone, in the syntax of Python 3.9: every release's environment imports it, and so does the tool.
-"""
+"""What both worlds agree on: the processes that measure inside a release, and the program that reads what they found. The
+standard library alone, in the syntax of Python 3.9."""

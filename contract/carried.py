@@ -1,8 +1,5 @@
-"""Which cases does a carried release not answer? Those that run what was not carried with it.
-
-A carried release (docs/gpu.md) runs on the CUDA libraries of the machine that it was carried to. What calls such a
-library does not test the release.
-"""
+"""Which cases does a carried release (docs/gpu.md) not answer? Those that call a library of CUDA's, which is the
+machine's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Which cases are asked of a real GPU, so that a certificate can compare them with the recorder's? A list for both worlds.
-
-The standard library alone, Python 3.9. `cases` takes the variants and sizes of each question, wherever they come from.
-"""
+"""Which cases are asked of a real GPU, so that a certificate can compare them with the recorder's? A list for both
+worlds."""
 
 from __future__ import annotations
 

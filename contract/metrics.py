@@ -1,8 +1,5 @@
-"""What is measured? One row per metric, with all that anybody has to know of it.
-
-A benchmark's name ends in `track_<metric>`; `metric_of` finds its row. A metric that a process cannot measure is missing
-from what it reports, for the reason given here.
-"""
+"""What is measured? One row per metric, with all that anybody has to know of it. A benchmark's name ends in
+`track_<metric>`; `metric_of` finds its row."""
 
 from __future__ import annotations
 

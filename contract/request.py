@@ -1,7 +1,4 @@
-"""What is one process asked to measure? One record, and its one translation to the variables by which it travels.
-
-The tool hands a `Request` to what measures; asv, started by hand, hands on the variables of its own surroundings.
-"""
+"""What is one process asked to measure? One record, and its one translation to the variables by which it travels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Which variables has a process that measures? Those that any program needs, and those that a person names for it.
-
-The standard library alone, Python 3.9. All that starts what measures asks here, both halves of a certificate too.
-"""
+"""Which variables has a process that measures? Those that any program needs, and those that a person names for it. All that
+starts what measures asks here, both halves of a certificate too."""
 
 from __future__ import annotations
 

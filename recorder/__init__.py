@@ -1,8 +1,5 @@
-"""What would a release allocate, launch, copy and wait for on a GPU? A stand-in for CUDA that counts and runs nothing.
-
-`build` makes it for an environment that holds a torch release, `record` reads it from inside a process that runs on it.
-See docs/recorder.md.
-"""
+"""What would a release allocate, launch, copy and wait for on a GPU? A stand-in for CUDA that counts and runs nothing:
+docs/recorder.md. `build` makes it for an environment, `record` reads it inside a process that runs on it."""
 
 from __future__ import annotations
 

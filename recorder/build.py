@@ -1,8 +1,5 @@
-"""Builds the recorder for an environment that holds a torch release, with the machine's gcc, in seconds.
-
-The wheel's own libraries say which entries must exist. Those without a body in the recorder become stubs that are errors
-and name themselves.
-"""
+"""Builds the recorder for an environment that holds a torch release, with the machine's gcc. Entries that the wheel's
+libraries ask for and the recorder lacks become stubs that are errors and name themselves."""
 
 import os
 import re
@@ -79,10 +76,8 @@ class Built(NamedTuple):
     stubs: list[str]
 
     def surroundings(self, card: str = "", caching: bool = True) -> dict[str, str]:
-        """The environment variables of a process that runs on this recorder, on `card` or else the default.
-
-        Without `caching` every tensor is an allocation of its own, and the recorder's bytes are those that were asked for.
-        """
+        """The environment variables of a process that runs on this recorder, on `card` or else the default. Without
+        `caching` every tensor is an allocation of its own, and the recorder's bytes are those that were asked for."""
         environment = {name: value for name, value in inherited(os.environ).items() if name not in DROPPED}
         return {**environment, **self.variables(card, caching)}
 
@@ -162,11 +157,9 @@ def build(
     devices: Path | Mapping[str, Card] = DEVICES,
     without: Collection[str] = (),
 ) -> Built:
-    """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`.
-
-    `devices`: a file as devices.toml, or cards by their keys, the default first. The entries `without` lose their bodies, to
-    try what a missing one does. Raises Refused where the release, a card or the compiler will not do.
-    """
+    """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`. `devices`: a
+    file as devices.toml, or cards by their keys, the default first. The entries `without` lose their bodies, to try what a
+    missing one does. Raises Refused."""
     wheel = find_wheel(environment)
     asked = _read(wheel)
     target = folder or environment / "recorder"

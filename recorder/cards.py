@@ -76,11 +76,8 @@ def members(path: Path = HERE / "properties.txt") -> list[Member]:
 
 
 def cards(path: Path = DEVICES) -> dict[str, Card]:
-    """Every card of `path` by its key, the default first.
-
-    Raises Refused for a number that is 0 or absent: releases take such a number for a card that cannot do something, and
-    allocate otherwise without a word.
-    """
+    """Every card of `path` by its key, the default first. Raises Refused for a number that is 0 or absent, which releases
+    take for a card that cannot do something."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     every = table["every"]
     return {key: _card(key, every, own) for key, own in table["cards"].items()}
@@ -116,11 +113,9 @@ TITLE = re.compile(r"[\w .,:;()/+-]{1,200}", re.ASCII)
 
 
 def asked_card(key: str, asked: Mapping[str, Any], path: Path = DEVICES) -> Card:
-    """The card that a driver described, as `asked` of measure/card.py has it, under the name `key`.
-
-    What the driver was not asked or does not know is as in `[every]` of `path`. A 0 is what that card truly says, and stays.
-    `asked` may be a stranger's: raises Refused where it is not of that form, or lacks a number that nobody else gives.
-    """
+    """The card that a driver described, as `asked` of measure/card.py has it, under the name `key`; what it does not know is
+    as in `[every]` of `path`. `asked` may be a stranger's: raises Refused where it is not of that form, or lacks a number
+    that nobody else gives."""
     title, memory, attributes = (asked.get(name) for name in ("name", "memory", "attributes"))
     if not isinstance(title, str) or not TITLE.fullmatch(title):
         raise Refused(f"{str(title)[:60]!r} is no name of a GPU: it has letters, digits and a few signs.")

@@ -1,8 +1,5 @@
 """Does a real GPU give what the recorder counts? Compares what `measure/certified.py` asked of a GPU, anywhere and later,
-with what it asks of the recorder on the same release and card.
-
-The file of a GPU's answers is a stranger's: it is read by its types, and what it says is never run.
-"""
+with what it asks of the recorder. A file of a GPU's answers is a stranger's: what it says is never run."""
 
 import re
 import subprocess

@@ -1,8 +1,5 @@
-"""What would one call allocate, launch, copy and wait for on a GPU? Asked of the recorder, on which this process must run.
-
-Two processes answer. With the caching allocator, as PyTorch runs for everybody: kernels, copies, waits, and the allocator's
-own peaks. Without it, where each tensor is an allocation of its own: the bytes that were asked for, whatever was cached.
-"""
+"""What would one call allocate, launch, copy and wait for on a GPU? Asked of the recorder, on which this process must run:
+with the caching allocator, as PyTorch runs for everybody, and without it, where each tensor is an allocation of its own."""
 
 from __future__ import annotations
 
@@ -19,14 +16,10 @@ Count = TypeVar("Count")
 
 
 class Launched(NamedTuple):
-    """What one call does with the caching allocator, whose cache was emptied before.
-
-    `peak_allocated`: bytes in blocks that tensors hold, whole blocks where a rest was too small to split, above those at the
-    beginning. `peak_reserved`: bytes of all segments, inputs' and workspaces' among them, which a GPU must have. Both depend
-    on what the live tensors' segments had left over, so they are the same only after the same calls. `kernels`: names in
-    order. `library_calls`: calls of cuBLAS in order. `copied`: bytes of each copy by direction. `waits`: how often the host
-    waited for the device. `assumptions`: how many answers depended on registers that the recorder does not know.
-    """
+    """What one call does with the caching allocator, whose cache was emptied before. `peak_allocated`: bytes in blocks that
+    tensors hold, above those at the beginning; `peak_reserved`: bytes of all segments, which a GPU must have: both the same
+    only after the same calls. `kernels` and `library_calls`: names in order. `copied`: bytes of each copy by direction.
+    `waits`: how often the host waited. `assumptions`: answers that depended on registers that the recorder does not know."""
 
     peak_allocated: int
     peak_reserved: int
@@ -38,11 +31,9 @@ class Launched(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """What one call asks for without the caching allocator, to the byte and whatever ran before.
-
-    `peak`: bytes at the highest point above those at the beginning. `retained`: bytes above them when the call has returned,
-    its result alive. `allocations`: how many. `kernels`: names in order, to be the same as with the caching allocator.
-    """
+    """What one call asks for without the caching allocator, to the byte. `peak`: bytes at the highest point above those at
+    the beginning; `retained`: bytes above them once it has returned, its result alive. `allocations`: how many. `kernels`:
+    names in order."""
 
     peak: int
     retained: int
@@ -51,10 +42,8 @@ class Requested(NamedTuple):
 
 
 def launched(call: Callable[[], object], reads_by_design: str = "") -> Launched:
-    """One call of an already warm `call`, which returns with its result alive.
-
-    Raises Refused where the process has no caching allocator, or the counts are not what a GPU would show.
-    """
+    """One call of an already warm `call`, which returns with its result alive. Raises Refused where the process has no
+    caching allocator, or the counts are not what a GPU would show."""
     if not caching():
         raise Refused("The caching allocator is switched off, so it has no peaks: start the process with caching.")
     return agreed(lambda: _launched(call, reads_by_design))
@@ -80,10 +69,8 @@ def _launched(call: Callable[[], object], reads_by_design: str) -> Launched:
 
 
 def requested(call: Callable[[], object], reads_by_design: str = "") -> Requested:
-    """One call of an already warm `call`, which returns with its result alive.
-
-    Raises Refused where the caching allocator is not switched off, or the counts are not what a GPU would show.
-    """
+    """One call of an already warm `call`, which returns with its result alive. Raises Refused where the caching allocator is
+    not switched off, or the counts are not what a GPU would show."""
     if caching():
         raise Refused(
             "Requested bytes can be counted only without the caching allocator: start the process without it "
@@ -93,10 +80,8 @@ def requested(call: Callable[[], object], reads_by_design: str = "") -> Requeste
 
 
 def agreed(count: Callable[[], Count]) -> Count:
-    """What `count` returns, counted again where the answer may depend on how far the device is.
-
-    Raises Refused where it is another if the device never finishes before the host waits.
-    """
+    """What `count` returns, counted again where the answer may depend on how far the device is. Raises Refused where it is
+    another if the device never finishes before the host waits."""
     with recording() as recorded:
         found = count()
     if recorded.queries:

@@ -24,10 +24,8 @@ OLD_SETUPTOOLS = "setuptools==69.5.1"
 
 
 def packages(release: Release, python: str) -> list[str]:
-    """What is installed for `release` on that Python, exact, from `releases.lock`.
-
-    Up to 1.12 the wheel holds NVRTC itself. Raises Refused where the lock does not know the release.
-    """
+    """What is installed for `release` on that Python, exact, from `releases.lock`. Raises Refused where that does not know
+    it."""
     locked = locked_packages(release, python)
     if not locked:
         raise Refused(
@@ -49,10 +47,8 @@ def python_for(release: Release) -> str:
 
 
 def create(release: Release, python: str, folder: Path) -> Path:
-    """An environment of `release` in `folder`, made where it is not there whole already; returns `folder`.
-
-    Raises Refused where it cannot be installed, or the files there are another's; nothing half-made is kept.
-    """
+    """An environment of `release` in `folder`, made where it is not there whole already; returns `folder`. Raises Refused
+    where it cannot be installed, or the files there are another's; nothing half-made is kept."""
     wanted = packages(release, python)
     damaged = damage(folder) if is_ready(folder, wanted) else None
     if damaged == {}:

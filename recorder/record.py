@@ -56,11 +56,8 @@ class Copy(NamedTuple):
 
 
 class Recording:
-    """What was asked of CUDA between two moments, in order. Complete when its `with` block has ended.
-
-    Bytes are those that passed cudaMalloc. With PyTorch's caching allocator these are whole segments; without it
-    (PYTORCH_NO_CUDA_MEMORY_CACHING=1) they are what each tensor asked for.
-    """
+    """What was asked of CUDA between two moments, in order; complete when its `with` block has ended. Bytes are those that
+    passed cudaMalloc: whole segments with PyTorch's caching allocator, else what each tensor asked for."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = events
@@ -128,11 +125,8 @@ class Recording:
         return peak, level
 
     def sound(self, reads_by_design: str = "") -> None:
-        """Raises Refused where these counts are not what a GPU would show.
-
-        `reads_by_design` names why what is read back decides nothing (`save_on_cpu` copies back what it saved); such
-        copies are then counted like others.
-        """
+        """Raises Refused where these counts are not what a GPU would show. `reads_by_design` names why what is read back
+        decides nothing, as in `save_on_cpu`; such copies are then counted like others."""
         reason = unanswered()
         if reason:
             raise Refused(reason)

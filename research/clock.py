@@ -1,8 +1,6 @@
-"""Does our clock agree with PyTorch's own, `torch.utils.benchmark.Timer`? `make bench-clock` writes a table of ratios.
-
-Both time the same calls in the same process, in turn. A launch's ratio is the median over its pairs of neighbouring
-readings, and a row shows the median over launches. The table is in docs/generated/clock.md.
-"""
+"""Does our clock agree with PyTorch's own, `torch.utils.benchmark.Timer`? `make bench-clock` writes a table of ratios of the
+same calls in the same process into docs/generated/clock.md: the median over launches of the median over pairs of
+readings."""
 
 import json
 import operator

@@ -1,8 +1,5 @@
-"""One launch of `research/clock.py`, inside a release's environment: how long calls take by each of two clocks.
-
-Prints JSON: call -> seconds by our clock and by a Timer, a number per reading. Importing `benchmarks.common` makes this
-process like one that asv measures in: threads are fixed, and what imports made is out of the garbage collector's sight.
-"""
+"""One launch of `research/clock.py`, inside a release's environment. Prints JSON: call -> seconds by our clock and by a
+Timer, a number per reading. Importing `benchmarks.common` makes this process like one that asv measures in."""
 
 from __future__ import annotations
 

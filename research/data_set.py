@@ -1,7 +1,5 @@
-"""Labelled series for detectors of changes: `python -m research.data_set` makes datasets/yardstick/series.jsonl.gz again.
-
-They are made from the committed launches with a fixed seed. The README beside the file says what each field is.
-"""
+"""Labelled series for detectors of changes: `python -m research.data_set` makes datasets/yardstick/series.jsonl.gz again
+from the committed launches, with a fixed seed."""
 
 import gzip
 import json

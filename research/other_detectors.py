@@ -1,8 +1,6 @@
-"""What do Otava and PELT say of a series? Run by a Python that has NumPy, apache-otava and ruptures.
-
-Each line of standard input is a JSON list of levels, oldest first. Each line of standard output holds of each detector the
-places of its changes, by its setting: {"otava": {"0.001": [12], ...}, "pelt": {"2": [12], ...}}.
-"""
+"""What do Otava and PELT say of a series? Run by a Python that has them. Each line of standard input is a JSON list of
+levels, oldest first, each of standard output the places of changes by setting: {"otava": {"0.001": [12]}, "pelt": {"2":
+[12]}}."""
 
 import json
 import sys

@@ -1,8 +1,5 @@
-"""The results of a laboratory that is not ours: two lanes of one machine, five of the suite's questions, real releases.
-
-What is in them is planted here, so that a page can be held to it whatever `results/` holds. A site is published from them
-in a folder of their own, which commands take for a checkout.
-"""
+"""The results of a laboratory that is not ours: two lanes of one machine, five of the suite's questions, real releases. What
+is in them is planted here, so that a page can be held to it whatever `results/` holds."""
 
 import hashlib
 import itertools

@@ -1,7 +1,4 @@
-"""A Slurm cluster on this machine's loopback, for tests.
-
-Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting.
-"""
+"""A Slurm cluster on this machine's loopback, of Debian's slurm-wlm and munge alone."""
 
 import contextlib
 import getpass

@@ -1,8 +1,5 @@
-"""A results tree of any size, with the shapes that real ones have; what is in it is known, so that a page can be held to it.
-
-Five questions of four metrics (time, peak memory, operators, allocations); sessions of five neighbours that share one,
-three rounds; the time of every tenth case grows by a fifth at every fortieth release.
-"""
+"""A results tree of any size, whose numbers are known: five questions of four metrics, sessions of five neighbours that
+share one, three rounds; the time of every tenth case grows by a fifth at every fortieth release."""
 
 import datetime
 import itertools

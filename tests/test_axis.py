@@ -1,7 +1,5 @@
-"""Which releases are there, in what order, and does asv see them as it sees commits?
-
-What a name or a range means is asked of git itself, in a repository whose commits are tagged like the releases.
-"""
+"""Which releases are there, in what order, and does asv see them as it sees commits? git itself says what a name or a range
+means."""
 
 from collections.abc import Callable
 

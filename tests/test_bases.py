@@ -1,7 +1,4 @@
-"""Do the three bases of a claim stand side by side, each with its own answer, and is advice given for each device?
-
-The launches are made up: of a CPU, of two cards that the recorder pretended, and of a GPU that measured one release.
-"""
+"""Do the three bases of a claim stand side by side, each with its own answer, and is advice given for each device?"""
 
 import json
 from collections.abc import Mapping

@@ -1,8 +1,5 @@
-"""Does asv discover what the workloads promise, does an edit change a version, and may a process fork afterwards?
-
-This file needs torch and asv_runner and runs in an interpreter that has them, such as a release's; elsewhere it is skipped
-in words (as with pytest.importorskip, but torch is left to subprocesses, which discover a suite as asv does).
-"""
+"""Does asv discover what the workloads promise, does an edit change a version, and may a process fork afterwards? Needs
+torch, NumPy and asv_runner; torch is left to subprocesses, which discover a suite as asv does."""
 
 import importlib.util
 import json

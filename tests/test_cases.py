@@ -1,9 +1,5 @@
 """Is a case of a user's file measured under its own name, whatever the file lists on a release, and is a failure of the
-suite told apart from one of the file?
-
-The file is measured as asv's server does it: a process discovers the suite and forks one for each case. Needs torch, NumPy
-and asv_runner, as tests/test_own.py does.
-"""
+suite told apart from one of the file? Measured as asv's server does it. Needs torch, NumPy and asv_runner."""
 
 import importlib.util
 import json

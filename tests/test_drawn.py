@@ -1,7 +1,5 @@
-"""Are a case's inputs drawn once for all processes and cases, and does the device get the same copies?
-
-There is no torch here: tensors are played.
-"""
+"""Are a case's inputs drawn once for all processes and cases, and does the device get the same copies? Tensors are
+played."""
 
 import importlib.util
 import os

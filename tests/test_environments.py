@@ -1,7 +1,4 @@
-"""Does every release get an environment of its own, whole or not at all?
-
-uv is played by `FakeUv`, which makes the folders and files that uv makes; the sentences are asked with uv's real words.
-"""
+"""Does every release get an environment of its own, whole or not at all? uv is played by `FakeUv`."""
 
 import hashlib
 import itertools

@@ -1,8 +1,5 @@
-"""Is the right cause found where one was planted, and none where nothing changed?
-
-Launches are drawn here: what a call takes on either release, what of it belongs to which place, and what each lever does are
-known, so that the verdict can be judged. Real releases are asked in the tests at the end.
-"""
+"""Is the right cause found where one was planted, and none where nothing changed? Launches are drawn here, so that the
+verdict can be judged."""
 
 import random
 from collections.abc import Iterable, Mapping

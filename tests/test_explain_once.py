@@ -1,8 +1,5 @@
-"""Is it found where the time goes of what a process does only once: in processes, packages and functions of Python?
-
-The first half looks at real processes and imports that wait or work for a time that is known. The second half draws releases
-for which the place is known, as tests/test_explain.py does.
-"""
+"""Is it found where the time goes of what a process does only once: in processes, packages and functions of Python? Asked of
+real processes, and then of drawn releases."""
 
 import json
 import subprocess

@@ -1,7 +1,5 @@
-"""What a person has just measured comes first, and where there is none of what was asked it is said whose results are shown.
-
-Beside the results of tests/lab.py lie those of a machine of one's own: two releases and one question, without a change.
-"""
+"""What a person has just measured comes first, and where there is none of what was asked it is said whose results are
+shown."""
 
 import shutil
 from collections.abc import Callable

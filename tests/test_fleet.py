@@ -1,7 +1,5 @@
-"""Does a fleet finish with every launch once, whatever ends its jobs or its head?
-
-Jobs are played: `python -m tests.test_fleet FLEET NUMBER` is one, whose cases are launches with names of their own.
-"""
+"""Does a fleet finish with every launch once, whatever ends its jobs or its head? `python -m tests.test_fleet FLEET NUMBER`
+plays a job, whose cases are launches with names of their own."""
 
 import fcntl
 import gzip

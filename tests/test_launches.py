@@ -1,7 +1,5 @@
-"""Is every launch kept, with its samples or the reason for having none, and is none ever lost?
-
-The answers of asv are made here by hand, in the shape and the words in which asv 0.6.6 gives them.
-"""
+"""Is every launch kept, with its samples or the reason for having none, and is none ever lost? asv's answers are made by
+hand."""
 
 import datetime
 import itertools

@@ -1,8 +1,4 @@
-"""Does the record of a machine tell apart what must not be compared?
-
-The driver's tool `nvidia-smi` is played by a shell script on a PATH of its own; asv's file in the home folder is one in a
-temporary home.
-"""
+"""Does the record of a machine tell apart what must not be compared? The driver's tool `nvidia-smi` is played."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Do the packages that a user's file asks for lie beside a release, which stays as it is, and is what cannot be had told?
-
-uv is played by a function that writes the folders that uv would write, and keeps what it was asked.
-"""
+"""Do the packages that a user's file asks for lie beside a release, which stays as it is, and is what cannot be had told?"""
 
 import contextlib
 import subprocess

@@ -1,7 +1,4 @@
-"""Is nothing lost or taken for true when a file is damaged, foreign or written by two, or a run is killed at any moment?
-
-No release is installed: sessions measure a suite of two questions in the tool's own interpreter.
-"""
+"""Is nothing lost or taken for true when a file is damaged, foreign or written by two, or a run is killed at any moment?"""
 
 import contextlib
 import itertools

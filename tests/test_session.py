@@ -1,7 +1,5 @@
-"""Does a session measure each case on all releases in turn, go on where it pays, and lose nothing?
-
-Processes of releases are played here: they answer at once, with what `World` says. All else is the real thing.
-"""
+"""Does a session measure each case on all releases in turn, go on where it pays, and lose nothing? Releases' processes are
+played."""
 
 import itertools
 import json

@@ -1,8 +1,4 @@
-"""Does each page say what Python says of the same results? The pages, used as readers do.
-
-The site is published from the results of tests/lab.py; what those do not hold (sessions that differ, names that look like
-HTML) is written into a copy's data.
-"""
+"""Does each page say what Python says of the same results? The pages, used as readers do, of the site of tests/lab.py."""
 
 import copy
 import itertools

@@ -1,8 +1,5 @@
-"""Do sentences with numbers, written by hand in docs/questions, say what the committed results hold?
-
-Each sentence is looked for in its page word for word, so whoever rewrites one comes here, and each number in it is computed
-anew.
-"""
+"""Do sentences with numbers, written by hand in docs/questions, say what the committed results hold? Each is looked for in
+its page word for word, and each number in it is computed anew."""
 
 import itertools
 import re

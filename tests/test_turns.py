@@ -1,7 +1,4 @@
-"""Do releases take turns one at a time, end well whatever one of them does, and does what they find say what differs?
-
-Processes of releases are threads here, which answer through the same pipes.
-"""
+"""Do releases take turns one at a time, end well whatever one of them does, and does what they find say what differs?"""
 
 import math
 import os

@@ -1,7 +1,4 @@
-"""Does `upgrade` find the release of each change with few installations, go on where it was stopped, and say what it saw?
-
-Releases are played here by a laboratory that draws launches; tests/test_releases.py asks two real ones.
-"""
+"""Does `upgrade` find the release of each change with few installations, go on where it was stopped, and say what it saw?"""
 
 import contextlib
 import itertools

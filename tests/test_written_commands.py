@@ -1,8 +1,6 @@
-"""Does each command that the README and the documents write down run as it stands there, for somebody who has the results?
-
-Each line of their blocks is run in a copy of the project with some of the committed results. What installs gigabytes, asks
-a package index, or needs a cluster is named below with its reason, and read by its program as far as its options go.
-"""
+"""Does each command that the README and the documents write down run as it stands there, in a copy of the project with some
+of the committed results? What is not run is named below with its reason, and read by its program as far as its options
+go."""
 
 import os
 import re

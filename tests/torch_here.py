@@ -1,7 +1,5 @@
 """torch and NumPy, for tests that run in an interpreter with them, such as a release's; elsewhere they are skipped in words.
-
-`measure` comes before torch, because it fixes the threads.
-"""
+`measure` comes before torch, because it fixes the threads."""
 
 import pytest
 

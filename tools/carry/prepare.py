@@ -1,9 +1,5 @@
-"""How is a release made ready to be carried? Its wheel is fetched and checked, reduced to one architecture, given
-stubs for what a machine may have in an older version, and packed.
-
-Each step leaves a folder that the next reads, and appears when it is whole: an interrupted command goes on from the
-last one.
-"""
+"""How is a release made ready to be carried? Its wheel is fetched and checked, reduced to one architecture, given stubs for
+what a machine may have in an older version, and packed: each step leaves a folder that appears when it is whole."""
 
 import json
 import os

@@ -49,12 +49,9 @@ ON_A_GPU = ("cuda", "cudnn")
 
 
 class Cause(NamedTuple):
-    """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`.
-
-    Told of releases from `first` to `last` where these are given: what comes and goes explains its neighbours alone. `link`
-    is the page that says how it was found, in the item that begins with `item`; `title` is what all its variants do, as a
-    person says it.
-    """
+    """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`; told
+    of releases from `first` to `last` where these are given. `link` is the page that says how it was found, in the item that
+    begins with `item`; `title` is what all its variants do, as a person says it."""
 
     release: str
     question: str
@@ -223,11 +220,8 @@ def why(
     known: Iterable[Known] = (),
     code: Mapping[Series, WhatChanged] | None = None,
 ) -> dict[Series, Because]:
-    """Series -> why it changed, for every changed time and for what a fusion or one of FOUND explains.
-
-    `old` and `new` are the environments of the releases, empty where not on record; `known` is the machine's evidence, and
-    `code` what changed in what runs in a series.
-    """
+    """Series -> why it changed, for every changed time and for what a fusion or one of FOUND explains. `old` and `new` are
+    the environments of the releases, `known` the machine's evidence, and `code` what changed in what runs in a series."""
     beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
     changes = list(changes)
     known = list(known)

@@ -70,10 +70,8 @@ class CannotCompare(UserError):
 @dataclass(frozen=True)
 class Comparison:
     """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
-
-    `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has;
-    `elsewhere` says of each changed time what other lanes and machines say; `device` and `threads` are the machine's.
-    """
+    `moved`: facts of the environments that differ; `one_sided` counts series that one release alone has; `elsewhere`: what
+    other lanes and machines say of each changed time; `device` and `threads` are the machine's."""
 
     machine: str
     environment: str

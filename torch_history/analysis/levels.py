@@ -378,11 +378,8 @@ Seen = tuple[int, str, float]
 
 def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float) -> list[Levels]:
     """The levels of series, each of which is asked for by itself and not against another release, such as ratios of two
-    variants within rounds. They tell each other of noise and of what sessions do; `repeated` is a variance, as in `Random`.
-
-    Nothing is compared within rounds, so what a round does is part of the noise, and a release that was measured alone shows
-    its own. What a session does to all of them is random as well: as a number it would be known no better than a level.
-    """
+    variants within rounds. They tell each other of noise and of what sessions do, which is random here; `repeated` is a
+    variance, as in `Random`. What a round does is part of the noise, and a release that was measured alone shows its own."""
     sessions = {session: i for i, session in enumerate(dict.fromkeys(session for of in seen for _, session, _ in of))}
     whole = [_without_rounds(of, sessions) for of in seen]
     cells = [cells_of(one) for one in whole]

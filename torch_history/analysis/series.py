@@ -164,11 +164,8 @@ def disturbed(launch: Launch) -> bool:
 
 def history(launches: Iterable[Launch]) -> History:
     """Series -> release -> its launches in order of time, only those of the version that `that_count` tells and, where
-    variables were set, `of_one_setting`.
-
-    A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
-    that nothing disturbed where there are any.
-    """
+    variables were set, `of_one_setting`. A round is one launch, however often it asked for a case: samples are pooled, of
+    those askings alone that nothing disturbed where there are any."""
     launches = of_one_setting(sorted(launches, key=lambda launch: launch.started_at))
     counts = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     found: dict[tuple[str, str], dict[tuple[str, ...], _Releases]] = defaultdict(dict)

@@ -176,10 +176,8 @@ def bounded(logarithm: Array) -> Array:
 
 
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
-    """A verdict for every series that either release has: what costs first, what needs no thought last, then by series.
-
-    All of them are looked at together: each more makes an interval wider, so ask about no more than is wanted.
-    """
+    """A verdict for every series that either release has: what costs first, what needs no thought last, then by series. Each
+    series that is looked at makes the intervals of the others wider."""
     return compare_history(history(launches), old, new)
 
 

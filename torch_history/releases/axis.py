@@ -60,11 +60,8 @@ class Axis:
 
     @classmethod
     def load(cls, path: str | Path) -> "Axis":
-        """Reads `releases.toml`.
-
-        Raises AxisError where the file is missing, is no TOML, or holds a release twice, a bad date, an unknown or
-        missing key, or two ids that asv could not tell apart.
-        """
+        """Reads `releases.toml`. Raises AxisError where it cannot be read, or holds a release twice or two that asv could
+        not tell apart."""
         path = Path(path)
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -108,10 +105,8 @@ class Axis:
         return tag in self._position
 
     def find(self, name: str) -> Release:
-        """The release called `name`: `v2.5.1` or `2.5.1`, `HEAD` for the newest, with git's `^` and `~2` for earlier ones.
-
-        Raises UnknownRelease where there is none.
-        """
+        """The release called `name`: `v2.5.1` or `2.5.1`, `HEAD` for the newest, with git's `^` and `~2`. Raises
+        UnknownRelease."""
         match = re.fullmatch(r"(?P<base>.+?)(?P<back>(\^|~\d*)*)", name.strip())
         if match is None:
             raise UnknownRelease("No release was named: name one such as v2.5.1.")
@@ -126,11 +121,8 @@ class Axis:
         return self.releases[position]
 
     def select(self, spec: str) -> list[Release]:
-        """The releases that `spec` names, oldest first: a name, several apart by spaces or commas, or git's `a..b`,
-        which is without a and with b.
-
-        Raises UnknownRelease for a name, AxisError for a range that holds nothing.
-        """
+        """The releases that `spec` names, oldest first: names apart by spaces or commas, or git's `a..b`, which is without a
+        and with b. Raises UnknownRelease for a name, AxisError for a range that holds nothing."""
         chosen: set[str] = set()
         for part in re.split(r"[\s,]+", spec.strip()):
             chosen.update(release.tag for release in self._part(part))

@@ -66,11 +66,9 @@ class InstallationError(util.ProcessError):
 
 
 class ReleaseEnvironment(Virtualenv):
-    """The environments of one Python lane, of which one release's is selected at a time.
-
-    `install_project` selects, and builds where needed. Raises InstallationError for a release that has no wheel for
-    this Python or cannot be installed. `request` is what its processes are asked for; None leaves them to the surroundings.
-    """
+    """The environments of one Python lane, of which one release's is selected at a time: `install_project` selects, and
+    builds where needed. Raises InstallationError. `request` is what its processes are asked for; None leaves them to the
+    surroundings."""
 
     request: Request | None = None
 
@@ -356,10 +354,8 @@ def packages_of(folder: Path) -> list[str]:
 
 
 def find_python(python: str) -> str:
-    """The path of an interpreter of that version (`3.9`): one on this machine, else one that uv can download.
-
-    Raises asv's EnvironmentUnavailable with a sentence, and NoUv.
-    """
+    """The path of an interpreter of that version (`3.9`): one on this machine, else one that uv can download. Raises asv's
+    EnvironmentUnavailable with a sentence, and NoUv."""
     try:
         return run_uv(["python", "find", "--no-project", "--system", "--no-python-downloads", python]).strip()
     except subprocess.CalledProcessError:

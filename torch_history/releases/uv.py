@@ -49,10 +49,8 @@ def find_uv_bin() -> str:
 
 def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
     """Runs uv and returns what it printed. `holding` are open files that uv, and all that it starts, keep open, and with
-    them their locks. Raises CalledProcessError with uv's own words in `stderr`, and NoUv.
-
-    uv looks for no configuration in the working folder or at home, where a `target` would send packages elsewhere. It still
-    reads its variables, and the file that UV_CONFIG_FILE names."""
+    them their locks. Of uv's files only the one that UV_CONFIG_FILE names is read: a `target` elsewhere would send packages
+    away. Raises CalledProcessError with uv's own words in `stderr`, and NoUv."""
     answer = subprocess.run(
         [find_uv_bin(), "--no-progress", "--no-config", *arguments],
         input=stdin,

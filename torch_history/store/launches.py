@@ -87,16 +87,11 @@ class Returned(Struct, frozen=True, omit_defaults=True):
 
 
 class Case(Struct, frozen=True):
-    """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
-
-    A reason is one of three: `unavailable`, `failed`, or `unmeasured`, which says why the suite could not measure what may
-    well run.
-
-    `samples` are seconds per call, to seven digits; `turns` those of each turn that it took among the releases of its round
-    (measuring/turns.py), to five; `value` is a count or bytes; `unavailable` says why this release cannot
-    run it, `failed` how it went wrong. `detectable`: of what each call leaves, the least that would have been told.
-    `returned`: what the case returns, in one launch of a session.
-    """
+    """What one launch found for one set of parameters: `samples`, seconds per call to seven digits, or a `value`, a count or
+    bytes; or why neither: `unavailable` (this release cannot run it), `failed` (how it went wrong) or `unmeasured` (the
+    suite could not). `turns`: seconds per call of each turn among the releases of its round, to five digits. `detectable`:
+    of what each call leaves, the least that would have been told. `returned`: what it returns, in one launch of a
+    session."""
 
     parameters: tuple[str, ...]
     samples: tuple[Time, ...] = ()
@@ -124,12 +119,8 @@ class Case(Struct, frozen=True):
 
     @property
     def number(self) -> float | None:
-        """The launch's one number: the value, or the quickest of its samples; None where there is a reason instead.
-
-        What disturbs a process only adds to its time, so the quickest sample says most of the code (Chen and Revels 2016,
-        "Robust benchmarking in noisy environments"): between two launches of one release it differs by a third less than
-        the median. A sample is itself made of medians of blocks, so it is no stroke of luck.
-        """
+        """The launch's one number: the value, or the quickest of its samples, since what disturbs a process only adds to its
+        time (Chen and Revels 2016, "Robust benchmarking in noisy environments"); None where there is a reason instead."""
         return min(self.samples) if self.samples else self.value
 
 

@@ -18,12 +18,9 @@ ORDER = "order.json"
 
 @dataclass(frozen=True)
 class Order:
-    """What a fleet measures, and where.
-
-    `root` is the suite and `env` the folder of environments, both as every node sees them. `jobs`: the releases of each
-    session; `anchor`: the one that all measure besides, empty for none. `budget` is in seconds of one job, 0 for none.
-    `scratch`: a folder on each node's own disk for environments, empty for `env`. `offline`: nodes have no network.
-    """
+    """What a fleet measures, and where. `root` is the suite and `env` the folder of environments, as every node sees them.
+    `jobs`: the releases of each session; `anchor`: the one that all measure besides, empty for none. `budget`: seconds of
+    one job, 0 for none. `scratch`: a folder on each node's disk for environments. `offline`: nodes have no network."""
 
     root: str
     env: str

@@ -291,10 +291,8 @@ def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, mac
 
 
 class CarriedEnvironment(ReleaseEnvironment):
-    """The environments that `unpack` made in a folder, of which one release's is selected at a time; see
-    ReleaseEnvironment.
-
-    Nothing is installed. asv_runner, which is pure Python, is lent to each."""
+    """The environments that `unpack` made in a folder, of which one release's is selected at a time; see ReleaseEnvironment.
+    Nothing is installed. asv_runner is lent to each."""
 
     tool_name = "carried"
 

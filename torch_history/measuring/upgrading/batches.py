@@ -52,12 +52,9 @@ class Largest:
 
 
 def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int, tries: int = TRIES) -> Largest:
-    """Tries batches from `start` on until the largest that fits is known, and then the smallest that does not.
-
-    `surely` and `at_most` are the bytes that the card has for it: less what is not counted, at most and at least.
-    Where memory grows in a straight line with the batch, the next try is where it reaches them, and else in the
-    middle of what is left.
-    """
+    """Tries batches from `start` on until the largest that fits is known, and then the smallest that does not: where a
+    straight line of memory over batches reaches the bytes that the card has, else in the middle of what is left. `surely`
+    and `at_most`: these bytes, less what is not counted, at most and at least."""
     found = Largest()
 
     def tried(batch: int) -> Outcome:
