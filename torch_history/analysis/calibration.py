@@ -213,7 +213,7 @@ def _really_planted(launches: Iterable[Launch]) -> dict[Series, float]:
     for launch in launches:
         for case in launch.cases:
             series = Series(launch.environment, launch.benchmark, case.parameters)
-            told = launch.facts.get(f"{FACT} {_case(series)}")
+            told = launch.facts.get(f"{FACT} {series.case}")
             if launch.release == LONGER and case.samples and told and series.metric in STEADY:
                 found[series].append(math.log(told))
     return {series: math.exp(statistics.fmean(of)) for series, of in found.items()}
@@ -223,12 +223,8 @@ def share(series: Series) -> float:
     """What measure/planted.py plants in this case of the arm LONGER: the same checksum of its name."""
     if series.metric not in (*STEADY, *SINGLE):
         return 0.0
-    size = (*SHARES, 0.0, 0.0, 0.0)[zlib.crc32(_case(series).encode()) % 6]
+    size = (*SHARES, 0.0, 0.0, 0.0)[zlib.crc32(series.case.encode()) % 6]
     return IN_SINGLE * size if series.metric in SINGLE else size
-
-
-def _case(series: Series) -> str:
-    return " ".join(parameter.strip("'") for parameter in series.parameters)
 
 
 def only_counts(launch: Launch) -> bool:

@@ -242,7 +242,7 @@ def why(
 
 def _answered(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> Because | None:
     """That another library, or other code of it, answers a case whose time changed; None where nobody asked them."""
-    case = " ".join((change.series.question, *(parameter.strip("'") for parameter in change.series.parameters)))
+    case = " ".join((change.series.question, *change.series.plain))
     before, now = (facts.get("libraries", {}).get(case) for facts in (old, new))
     if not before or not now or before == now or not change.series.varies:
         return None
@@ -454,7 +454,7 @@ def in_words(facts: Mapping[str, tuple[Any, Any]]) -> str:
 def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> Because | None:
     """Those of FOUND that lie between the two releases; None where nobody looked."""
     series = change.series
-    variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
+    variant, size = (*series.plain, "", "")[:2]
     before, now = _version(old.get("torch", "")), _version(new.get("torch", ""))
     since: dict[str, list[str]] = defaultdict(list)
     fitting = []

@@ -495,7 +495,7 @@ def _values(found: History) -> dict[str, dict[str, dict[Key, dict[Block, float]]
     for series, releases in found.items():
         if len(series.parameters) != 2:
             continue
-        variant, size = (parameter.strip("'") for parameter in series.parameters)
+        variant, size = series.plain
         for release, pairs in releases.items():
             numbers = {(launch.session, launch.round): case.number for launch, case in pairs if case.number is not None}
             if numbers:
@@ -555,7 +555,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
     for step, sentence in happened:
         series = step.series
         of_claim = series.question == question and series.metric in claim.metrics and step.new in position
-        if of_claim and series.parameters and series.parameters[0].strip("'") in claim.variants:
+        if of_claim and series.parameters and series.variant in claim.variants:
             size = abs(math.log(step.ratio)) if step.ratio else math.inf
             moves.append((position[step.new], size, sentence))
             if step.kind is Kind.EXCURSION:
@@ -607,7 +607,7 @@ def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | N
     for series, releases in found.items():
         if (series.question, series.metric) != (question, wanted.metric) or len(series.parameters) != 2:
             continue
-        variant, size = (parameter.strip("'") for parameter in series.parameters)
+        variant, size = series.plain
         levels = _levels(releases)
         if levels and variant in wanted.variants and wanted.size in size:
             shown[series.benchmark, size][variant] = levels
@@ -635,7 +635,7 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
     """What no variant can do with less: the bytes of the intersection's result, for the releases that measured one."""
     data = []
     for series, of in found.items():
-        size = " ".join(parameter.strip("'") for parameter in series.parameters[1:])
+        size = " ".join(series.plain[1:])
         asked = (series.question, series.metric, series.parameters[:1]) == ("intersection", "peak_memory", ("'eager'",))
         if asked and size in RESULT_BYTES:
             numbers = [

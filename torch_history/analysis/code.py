@@ -221,8 +221,7 @@ class CodePair:
     def _known(self, series: Series) -> Iterator[tuple[str, list[str]]]:
         """How the cases of a variant begin, of the metric and then of time, with those that both releases were seen in."""
         for metric in dict.fromkeys((series.metric.replace(" ", "_"), "time")):
-            variant = (*series.parameters, "")[0].strip("'")
-            begin = f"{series.question} {metric} {variant} "
+            begin = f"{series.question} {metric} {series.variant} "
             yield begin, [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
 
     def _is_seen(self, case: str) -> bool:
@@ -275,7 +274,7 @@ class CodePair:
 
 
 def _size(series: Series) -> str:
-    return (*series.parameters, "", "")[1].strip("'")
+    return "".join(series.plain[1:2])
 
 
 def _alike(size: str, other: str) -> tuple[bool, bool, int, float]:

@@ -879,7 +879,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         {
             "question": change.series.question,
             "metric": change.series.metric,
-            "parameters": [parameter.strip("'") for parameter in change.series.parameters],
+            "parameters": change.series.plain,
             "benchmark": change.series.benchmark,
             "unit": change.series.unit or "count",
             "verdict": change.verdict.words,

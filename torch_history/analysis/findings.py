@@ -50,10 +50,6 @@ class Row:
     code: WhatChanged | None = None
 
     @property
-    def variant(self) -> str:
-        return self.series.parameters[0].strip("'") if self.series.parameters else ""
-
-    @property
     def nearest(self) -> float:
         """How far from no change it is at least, as a logarithm: the bound of its interval nearest to no change. Infinite
         where there is no ratio. To nine places: the last digits of a logarithm differ between processors and browsers, and
@@ -111,7 +107,7 @@ class Finding:
         series = self.best.series
         metrics = dict.fromkeys(row.series.metric for row in self.rows)
         question, metric = (name.replace("_", " ") for name in (series.question, " and ".join(metrics)))
-        variants = list(dict.fromkeys(_operator(row.variant) for row in self.rows))
+        variants = list(dict.fromkeys(_operator(row.series.variant) for row in self.rows))
         if self.verdict in MISSING:
             return f"{question}, {series.case if self.cases == 1 else ' and '.join(variants)}"
         return series.words if len(self.rows) == 1 else f"{question} {metric}, {' and '.join(variants)}"
@@ -123,7 +119,7 @@ class Finding:
             return []
         alone = self.cases == 1 if self.verdict in MISSING else len(self.rows) == 1
         question = self.best.series.question
-        return self.best.series.names if alone else [(question, _operator(row.variant)) for row in self.rows]
+        return self.best.series.names if alone else [(question, _operator(row.series.variant)) for row in self.rows]
 
     @property
     def brief(self) -> str:
@@ -165,10 +161,7 @@ class Finding:
             "because": self.because.words if self.because else "",
             "class": self.code.kind.value if self.code else "",
             "explained": self.explained,
-            "rows": [
-                [row.series.benchmark, [parameter.strip("'") for parameter in row.series.parameters]]
-                for row in self.rows
-            ],
+            "rows": [[row.series.benchmark, row.series.plain] for row in self.rows],
         }
 
 
@@ -197,9 +190,9 @@ def group(rows: Iterable[Row]) -> list[Finding]:
 def _key(row: Row) -> tuple[object, ...]:
     series = row.series
     if row.verdict in MISSING:
-        return series.environment, series.question, row.verdict, row.release, _operator(row.variant), row.reason
+        return series.environment, series.question, row.verdict, row.release, _operator(row.series.variant), row.reason
     common = row.because is not None and row.because.is_common
-    belongs = row.because if common else _operator(row.variant)
+    belongs = row.because if common else _operator(row.series.variant)
     of = series.unit if common and series.unit == "bytes" else series.metric
     return series.environment, series.question, of, row.verdict, row.release, common, belongs
 

@@ -20,7 +20,7 @@ def labels() -> dict[str, dict[str, Any]]:
 def named(series: Series) -> str:
     """`x[index]`, index made once (99 % of 80,000 numbers, 100 times); the identifiers of what has no label."""
     known = labels().get(series.question, {})
-    variant, size = (*(parameter.strip("'") for parameter in series.parameters), "", "")[:2]
+    variant, size = (*series.plain, "", "")[:2]
     words = known.get("variants", {}).get(variant, variant or series.question.replace("_", " "))
     of_size = known.get("sizes", {}).get(size, size)
     return f"{words} ({of_size})" if of_size else words

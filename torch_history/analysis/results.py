@@ -72,7 +72,7 @@ class Result:
 
     def as_data(self, axis: Sequence[str]) -> dict[str, Any]:
         """As JSON has it, the sentence where it changed."""
-        parameters = [parameter.strip("'") for parameter in self.series.parameters]
+        parameters = self.series.plain
         own = {name: getattr(self, name) for name in ("kind", "forms", "difference", "rounding", "not_finite", "since")}
         said = self.sentence(axis) if self.changed else ""
         return {"question": self.series.question, "parameters": parameters, **own, "sentence": said}

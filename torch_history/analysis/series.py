@@ -95,14 +95,24 @@ class Series:
         return f"{question.replace('_', ' ')} {metric}, {self.case}".rstrip()
 
     @property
+    def plain(self) -> list[str]:
+        """Its parameters as a person writes them: variant and size."""
+        return [parameter.strip("'") for parameter in self.parameters]
+
+    @property
+    def variant(self) -> str:
+        """Empty where it has no parameters."""
+        return "".join(self.plain[:1])
+
+    @property
     def case(self) -> str:
         """Its variant and size: `eager small`."""
-        return " ".join(parameter.strip("'") for parameter in self.parameters).rstrip()
+        return " ".join(self.plain).rstrip()
 
     @property
     def names(self) -> list[Name]:
         """Its question with each of its parameters."""
-        return [(self.question, parameter.strip("'")) for parameter in self.parameters]
+        return [(self.question, parameter) for parameter in self.plain]
 
     @property
     def unit(self) -> str:

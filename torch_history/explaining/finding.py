@@ -108,7 +108,7 @@ def matching(words: str, every: Sequence[Series]) -> list[Series]:
         near = ", ".join(f"'{each.words}'" for each in every[:3])
         raise UserError(f"No series that can be explained is called '{words}'; there are for instance {near}.")
     exact = [each for each in found if _words(each.words) - {"time"} == wanted - {"time"}]
-    exact = exact or [each for each in found if words.strip() in (part.strip("'") for part in each.parameters)]
+    exact = exact or [each for each in found if words.strip() in each.plain]
     return exact or found
 
 
@@ -118,7 +118,7 @@ def _words(text: str) -> set[str]:
 
 def subject(root: Path, series: Series, workload: str = "", threads: int = 1) -> Subject:
     """What is launched for a series; `workload` is the path of an own file, `threads` those of the CPU."""
-    variant, size = (*(parameter.strip("'") for parameter in series.parameters), "", "")[:2]
+    variant, size = (*series.plain, "", "")[:2]
     return Subject(root, workload or series.question, variant, size, series.metric, threads)
 
 

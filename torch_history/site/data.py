@@ -259,7 +259,7 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
             if case.number is not None
         ]
         where = [(at, rounds.setdefault(_block(launch), len(rounds))) for at, launch, _ in known]
-        plain = [parameter.strip("'") for parameter in series.parameters]
+        plain = series.plain
         rows.append(
             {
                 "key": pairs.key(series),

@@ -38,7 +38,7 @@ def rivals(found: History, tags: Sequence[str]) -> Mapping[str, Rivals]:
     for members in alike.values():
         claim = claims.CLAIMS.get(members[0].question)
         for variants in claim.instead if claim else ():
-            group = [one for one in members if one.parameters[0].strip("'") in variants]
+            group = [one for one in members if one.variant in variants]
             for own in group:
                 for tag, best in _best(found, own, [one for one in group if one != own], tags):
                     known[tag][own] = best
@@ -83,9 +83,9 @@ def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") 
     better = [rival for one in series if (rival := known.get(one))]
     if not better:
         return f"No variant of this question that does the same {less} on {tag}."
-    plain = [rival for rival in better if not _variant(rival).startswith(CPP)] or better
-    [(variant, _)] = Counter(map(_variant, plain)).most_common(1)
-    of = [rival for rival in better if _variant(rival) == variant]
+    plain = [rival for rival in better if not rival.series.variant.startswith(CPP)] or better
+    [(variant, _)] = Counter(rival.series.variant for rival in plain).most_common(1)
+    of = [rival for rival in better if rival.series.variant == variant]
     factors = sorted(1 / rival.ratio for rival in of)
     said = dict.fromkeys(times(factor) for factor in (factors[0], factors[-1]))
     means = labels().get(series[0].question, {}).get("variants", {}).get(variant, "")
@@ -97,7 +97,3 @@ def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") 
     if len(series) == 1:
         return f"{start} ({times(1 / of[0].high)} to {times(1 / of[0].low)})." if series[0].varies else f"{start}."
     return f"{start} in {len(of)} of {len(series)} cases."
-
-
-def _variant(rival: Rival) -> str:
-    return rival.series.parameters[0].strip("'")

@@ -109,7 +109,7 @@ class Answer:
         if not (rose and is_new and self.device == "cpu" and any(series.metric in of for of in EXPLAINED)):
             return ""
         metric = "" if series.metric in TIMES else METRICS[series.metric].words
-        name = " ".join(part for part in (*(part.strip("'") for part in series.parameters), metric) if part)
+        name = " ".join(part for part in (*series.plain, metric) if part)
         return shlex.join(["torch-history", "explain", *place.seen, name, "--workload", self.file, "--lane", self.lane])
 
     @property
