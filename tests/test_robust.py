@@ -1,6 +1,5 @@
 """Is nothing lost or taken for true when a file is damaged, foreign or written by two, or a run is killed at any moment?"""
 
-import contextlib
 import itertools
 import json
 import math
@@ -14,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -374,40 +372,6 @@ def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path,
     assert sorted(of.name for of in path.parent.iterdir()) == names
 
 
-def save_on_and_on(results: Path, sessions: Iterator[int], finished: Connection) -> None:
-    for session in sessions:
-        RecordedResults.session = str(session)
-        save(results, RELEASES[0])
-        finished.send(str(session))
-
-
-def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(tmp_path, warned, monkeypatch):
-    monkeypatch.setattr(RecordedResults, "session", "")
-    chance = random.Random(20261121)
-    finished: set[str] = set()
-    for kill in itertools.count(1):
-        receiver, sender = FORK.Pipe(duplex=False)
-        process = FORK.Process(target=save_on_and_on, args=(tmp_path, itertools.count(1000 * kill), sender))
-        process.start()
-        sender.close()
-        time.sleep(chance.uniform(0, 0.15))
-        process.kill()
-        process.join()
-        with contextlib.suppress(EOFError):
-            while True:
-                finished.add(receiver.recv())
-        whole = [launch.session for launch in read_launches(tmp_path, "here")]
-        assert finished <= set(whole)
-        assert all(whole.count(session) == 2 for session in finished)
-        if finished:
-            load_asvs(file_of(tmp_path / "here", "json"))
-        torn = file_of(tmp_path / "here", "jsonl").read_bytes().count(b"\n") - len(whole) if whole else 0
-        assert torn <= kill
-        if kill >= 40 and len(finished) > 40:  # On a busy machine few saves end before their kill.
-            break
-    assert not [sentence for sentence in warned if ".damaged-" in sentence]
-
-
 SUITE = """
 import json, os, time
 from contract.request import CHANNEL
@@ -439,7 +403,7 @@ from torch_history.measuring.session import Session, load_suite
 from torch_history.system.locks import alone
 
 # What a busy machine makes it ask again would be there twice.
-session.REPEATS = session.AGAIN = session.LEAST_PATIENCE = 0
+session.AGAIN_SHARE = 0
 
 class Here(ExistingEnvironment):
     name = PLAN.environment
