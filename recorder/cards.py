@@ -112,16 +112,16 @@ TITLE = re.compile(r"[\w .,:;()/+-]{1,200}", re.ASCII)
 """What a card's name may be made of: it is written into C text."""
 
 
-def asked_card(key: str, asked: Mapping[str, Any], path: Path = DEVICES) -> Card:
+def asked_card(key: str, asked: Mapping[str, Any]) -> Card:
     """The card that a driver described, as `asked` of measure/card.py has it, under the name `key`; what it does not know is
-    as in `[every]` of `path`. `asked` may be a stranger's: raises Refused where it is not of that form, or lacks a number
-    that nobody else gives."""
+    as in `[every]` of devices.toml. `asked` may be a stranger's: raises Refused where it is not of that form, or lacks a
+    number that nobody else gives."""
     title, memory, attributes = (asked.get(name) for name in ("name", "memory", "attributes"))
     if not isinstance(title, str) or not TITLE.fullmatch(title):
         raise Refused(f"{str(title)[:60]!r} is no name of a GPU: it has letters, digits and a few signs.")
     if not isinstance(attributes, Mapping):
         raise Refused(f"Of '{title}' no attributes are given: ask its driver with `python -m measure.card`.")
-    every = tomllib.loads(path.read_text(encoding="utf-8"))["every"]
+    every = tomllib.loads(DEVICES.read_text(encoding="utf-8"))["every"]
     values = {member.name: _said(title, member, attributes, every) for member in members() if member.name not in OPAQUE}
     values["totalGlobalMem"] = [_whole(title, "memory", memory, 1, 2**48)]
     return Card(key, title, values)

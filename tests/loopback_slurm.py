@@ -105,8 +105,8 @@ class Cluster:
                 command, env=self.surroundings, stdout=log, stderr=log, start_new_session=True
             )
 
-    def _wait(self, until: Callable[[], bool], seconds: float = 30) -> None:
-        ends = time.monotonic() + seconds
+    def _wait(self, until: Callable[[], bool]) -> None:
+        ends = time.monotonic() + 30
         while not until():
             if time.monotonic() > ends:
                 raise TimeoutError((self._folder / "slurmctld.log").read_text(errors="replace")[-2000:])

@@ -40,9 +40,8 @@ def write_axis(folder: Path, releases: int) -> None:
     (folder / "releases.toml").write_text("\n".join(entries), encoding="utf-8")
 
 
-def write_tree(folder: Path, releases: int, series: int = 300, machines: int = 2, first: int = 0) -> Config:
-    """Writes releases.toml and results/ into `folder`; with `first`, only the results from that release on. Returns the
-    configuration to publish it with."""
+def write_tree(folder: Path, releases: int, series: int, machines: int = 2) -> Config:
+    """Writes releases.toml and results/ into `folder`. Returns the configuration to publish it with."""
     write_axis(folder, releases)
     cases = [f"variant_{i}" for i in range(series // (len(QUESTIONS) * len(METRICS)))]
     benchmarks = [
@@ -55,7 +54,7 @@ def write_tree(folder: Path, releases: int, series: int = 300, machines: int = 2
     for number in range(machines):
         machine = folder / "results" / f"machine-{number}"
         write_machine(machine, cpu=f"CPU {number}")
-        for i in range(first, releases):
+        for i in range(releases):
             _write_release(machine, i, listed)
     config = Config.from_json(json.loads((ROOT / "asv.conf.json").read_text(encoding="utf-8")))
     config.repo = str(folder / "releases.toml")

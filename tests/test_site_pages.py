@@ -63,8 +63,8 @@ def newest(site: Path, lane: str = LANE) -> dict[str, Any]:
     return dict(json.loads((site / "data" / f"{lane}-newest.json").read_text(encoding="utf-8")))
 
 
-def data_of(site: Path, lane: str = LANE) -> dict[str, Any]:
-    return read_lane(site / "data", lane)
+def data_of(site: Path) -> dict[str, Any]:
+    return read_lane(site / "data", LANE)
 
 
 def drawn(page: Any, which: int = 0) -> list[dict[str, Any]]:

@@ -200,11 +200,11 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def in_short(comparison: Comparison, most: int = MOST_FINDINGS // 2) -> dict[str, Any]:
+def in_short(comparison: Comparison) -> dict[str, Any]:
     """Where it was measured, what became of the series, and the first findings in sentences."""
     found = {card.name: card.verdict for card in cards(comparison)}
     say = explained()
-    findings = [say(finding.words, finding.names) for finding in picked(comparison.findings, most)]
+    findings = [say(finding.words, finding.names) for finding in picked(comparison.findings, MOST_FINDINGS // 2)]
     return {"where": f"{comparison.machine}, {comparison.environment}", "cards": found, "findings": findings}
 
 

@@ -36,7 +36,7 @@ def show(text: str) -> None:
 
 
 def machine_of(
-    results: Path, asked: str | None, tags: Collection[str] = (), environment: str = "", questions: Collection[str] = ()
+    results: Path, asked: str | None, tags: Collection[str], environment: str, questions: Collection[str] = ()
 ) -> str:
     """The machine whose results of `tags` and `questions` in `environment` a command shows: this one, if it has any. Says on
     standard error which one, where others have results as well and nobody named it. Raises CannotCompare."""

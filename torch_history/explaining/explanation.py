@@ -64,7 +64,6 @@ LONG = 2.5
 
 Say = Callable[[str], None]
 Open = Callable[..., Any]
-Read = Callable[[Path], places.Profile]
 
 
 @dataclass
@@ -97,14 +96,12 @@ class Explanation:
         say: Say,
         seconds: float = math.inf,
         opened: Open = Launch,
-        read: Read = places.read_perf,
     ) -> None:
-        """`opened` gives a launch, and `read` what perf recorded: tests give some that draw numbers. `scratch` is an empty
-        folder. Of a steady call all ends within about `seconds`, of another one only the levers do: what there is no time
-        for is left out, and a note says so."""
+        """`opened` gives a launch: tests give some that draw numbers. `scratch` is an empty folder. Of a steady call all ends
+        within about `seconds`, of another one only the levers do: what there is no time for is left out, and a note says so."""
         self._subject, self._sides, self._scratch, self._say = subject, sides, scratch, say
         self._levers = [lever for lever in levers if lever.once or not subject.is_once]
-        self._seconds, self._opened, self._read = seconds, opened, read
+        self._seconds, self._opened = seconds, opened
         self._kinds = ONCE if subject.is_once else PROFILES
         self._began, self._took = time.monotonic(), 0.0
         self._turn = 0
@@ -232,7 +229,7 @@ class Explanation:
                 self._failed[kind] = answer["failed"]
             elif kind == "symbol":
                 try:
-                    self._profiles[kind][number].append(self._read(recorded))
+                    self._profiles[kind][number].append(places.read_perf(recorded))
                 except (OSError, subprocess.CalledProcessError) as error:
                     self._failed[kind] = f"perf report failed: {error}"
             else:

@@ -135,11 +135,11 @@ class Quiet:
         return min(_loop(QUIET_STEPS), _loop(QUIET_STEPS))
 
 
-def business(seconds: float = 1.0) -> str:
-    """What keeps this machine busy in the next seconds, while this process sleeps, in words that follow `it is busy:`; empty
+def business() -> str:
+    """What keeps this machine busy in the next second, while this process sleeps, in words that follow `it is busy:`; empty
     where that would disturb nothing."""
     before = processor_ticks()
-    time.sleep(seconds)
+    time.sleep(1)
     return disturbance(_shares(before, processor_ticks(), 0.0), ())
 
 

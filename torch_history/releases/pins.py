@@ -130,26 +130,24 @@ def backend() -> str:
     return os.environ.get(BACKEND, "")
 
 
-def installation(
-    release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)
-) -> Installation:
+def installation(release: Release, python: str, requirements: Sequence[str]) -> Installation:
     """How `release` is installed: the locked files alone, by their digests; other files only where a person chose another
     index, or nothing is locked. Raises LockError where the lock does not fit `requirements` or lacks a digest."""
-    lock = Lock.read(path)
+    lock = Lock.read(Path(LOCK_FILE))
     packages = lock.entries.get(key(release, python))
     chosen = backend()
     if not packages:
         origin = f"{f'torch from the {chosen} index, ' if chosen else ''}not checked: {LOCK_FILE} has no entry for it"
         return Installation("--constraint", (), tuple(requirements), origin, checked=False)
-    _refuse_misfit(release, python, packages, requirements, path)
+    _refuse_misfit(release, python, packages, requirements)
     if chosen:
         lines = [
-            package if _name(package) in OF_ANOTHER_INDEX else _pinned(lock, release, package, python, path)
+            package if _name(package) in OF_ANOTHER_INDEX else _pinned(lock, release, package, python)
             for package in packages
         ]
         origin = f"torch from the {chosen} index, not checked"
         return Installation("--constraint", tuple(lines), tuple(requirements), origin, checked=False)
-    exact = tuple(_pinned(lock, release, package, python, path) for package in packages)
+    exact = tuple(_pinned(lock, release, package, python) for package in packages)
     return Installation("--requirement", exact, ("--require-hashes",), f"as {LOCK_FILE} says, checked", checked=True)
 
 
@@ -157,25 +155,23 @@ def _name(package: str) -> str:
     return package.partition("==")[0]
 
 
-def _pinned(lock: Lock, release: Release, package: str, python: str, path: Path) -> str:
+def _pinned(lock: Lock, release: Release, package: str, python: str) -> str:
     """A line for uv that takes this version and no other, with a local part neither, from one of the known files."""
     digests = lock.digests(package, python)
     if not digests:
         raise LockError(
-            f"{path} has no sha256 of {package}, which {release.tag} needs on Python {python}, so nothing can be checked. "
-            f"Restore the file: git checkout {path}."
+            f"{LOCK_FILE} has no sha256 of {package}, which {release.tag} needs on Python {python}, so nothing can be "
+            f"checked. Restore the file: git checkout {LOCK_FILE}."
         )
     return " ".join([package.replace("==", "===", 1), *(f"--hash=sha256:{digest}" for digest in digests)])
 
 
-def _refuse_misfit(
-    release: Release, python: str, packages: Iterable[str], requirements: Iterable[str], path: Path
-) -> None:
+def _refuse_misfit(release: Release, python: str, packages: Iterable[str], requirements: Iterable[str]) -> None:
     versions: Mapping[str, str] = dict(package.split("==", 1) for package in packages)
     for asked in map(Requirement, requirements):
         version = versions.get(canonicalize_name(asked.name), "none")
         if version == "none" or not asked.specifier.contains(version, prereleases=True):
             raise LockError(
-                f"{path} pins {asked.name} to {version} for {release.tag} on Python {python}, but {asked} is needed. "
+                f"{LOCK_FILE} pins {asked.name} to {version} for {release.tag} on Python {python}, but {asked} is needed. "
                 "An entry is never changed: restore the lock or the list of releases with git, whichever was edited."
             )

@@ -291,7 +291,7 @@ def read_environment(results_dir: Path, machine: str, release: str, environment:
 
 
 def packages_moved(
-    old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str] = ()
+    old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str]
 ) -> list[tuple[str, str, str]]:
     """(name, version in `old`, version in `new`) of each package that differs between two environments, `none` where one
     of them lacks it; first those that were `asked` for by name, for torch brings twenty."""
@@ -303,7 +303,7 @@ def packages_moved(
     return [row for row in rows if row[1] != row[2]]
 
 
-def packages_words(old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str] = ()) -> str:
+def packages_words(old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str]) -> str:
     """`packages_moved` in a sentence; empty where nothing is known of one of them."""
     return moved_words(packages_moved(old, new, asked)) if old and new else ""
 
