@@ -17,9 +17,9 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (37_200, 26_000),
-    "lines of Python in torch_history": (23_970, 15_000),
-    "lines of Python in tests": (23_890, 17_000),
+    "lines of Python outside tests": (36_990, 26_000),
+    "lines of Python in torch_history": (23_560, 15_000),
+    "lines of Python in tests": (23_870, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
     "rooms in a circle": (0, 0),
