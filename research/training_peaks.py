@@ -6,8 +6,6 @@ The two are PyTorch's mem_tracker and FakeGPU, whose checkout is in FOLDER. Each
 again. What was said is kept in docs/generated/training-peaks.json, beside the page.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import resource
@@ -114,9 +112,6 @@ def asked(built: Built, size: str, program: str, fakegpu: str) -> Told:
     except subprocess.CalledProcessError as error:
         told["refused"] = [line for line in error.stderr.splitlines() if "Error" in line][-1][:200]
     return {**told, "seconds": round(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before, 1)}
-
-
-# --- the page
 
 
 def rows(known: Known) -> Iterator[tuple[str, str, str, Told, Mapping[str, Told]]]:

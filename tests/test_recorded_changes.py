@@ -62,9 +62,6 @@ def test_a_cause_is_right_where_it_has_the_name_that_the_thread_has(verdict, wor
     assert explained.is_right({"changed": "2.1.0", "cause": "sort"}, said) == right
 
 
-# --- what training steps take
-
-
 def test_peaks_of_training_steps_are_told_with_a_reason_for_each_that_others_say_otherwise():
     known = json.loads(training_peaks.KEPT.read_text(encoding="utf-8"))
     assert training_peaks.PAGE.read_text(encoding="utf-8") == training_peaks.page(known)

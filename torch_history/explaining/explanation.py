@@ -97,8 +97,9 @@ class Explanation:
         seconds: float = math.inf,
         opened: Open = Launch,
     ) -> None:
-        """`opened` gives a launch: tests give some that draw numbers. `scratch` is an empty folder. Of a steady call all ends
-        within about `seconds`, of another one only the levers do: what there is no time for is left out, and a note says so."""
+        """`opened` gives a launch: tests give some that draw numbers. `scratch` is an empty folder. Of a steady call all
+        ends within about `seconds`, of another one only the levers do: what there is no time for is left out, and a note
+        says so."""
         self._subject, self._sides, self._scratch, self._say = subject, sides, scratch, say
         self._levers = [lever for lever in levers if lever.once or not subject.is_once]
         self._seconds, self._opened = seconds, opened
