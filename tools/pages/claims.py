@@ -8,11 +8,9 @@ from pathlib import Path
 
 from torch_history.analysis import bases
 from torch_history.analysis.bases import BASES, Row
-from torch_history.analysis.claims import CLAIMS, DECIDED, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
-from torch_history.analysis.compare import one_by_one, tell
+from torch_history.analysis.claims import DECIDED, answers, in_turn
 from torch_history.analysis.markdown import escape
-from torch_history.analysis.series import History, history
-from torch_history.analysis.steps import Step, of_history
+from torch_history.analysis.series import history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Launch
 from torch_history.store.machines import record_of
@@ -20,10 +18,9 @@ from torch_history.store.machines import record_of
 HEADER = """\
 # The claims, release by release
 
-`make document` writes this page from `results/`. Of each claim it has every lane that measured it: its answers from
-the oldest release to the newest, when and why they changed, and the numbers of the newest. The page of a question says how
-its answer is decided. In the table, none of the three bases stands in the place of another: measured on a CPU, *recorded* of
-CUDA (counted; no kernel ran), and measured on a GPU.
+`make document` writes this page from `results/`. The page of a question says how its answer is decided; when and why answers
+changed, and the numbers behind each, are on the page *Claims* of the site. None of the three bases stands in the place of
+another: measured on a CPU, *recorded* of CUDA (counted; no kernel ran), and measured on a GPU.
 
 """
 
@@ -31,19 +28,16 @@ IN_README = ("intersection", "batching", "selection")
 """Questions whose answers the README gives in a line each."""
 
 COUNTED = (
-    "[Counted](../recorder.md) means: recorded without a GPU, no kernel ran. [The numbers of each "
-    "machine](../generated/answers.md)."
+    "[Counted](../recorder.md) means: recorded without a GPU, no kernel ran. The numbers of each machine are on the page "
+    "*Claims* of the site."
 )
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One machine in one environment: its `releases`, oldest first, what was measured, what it answers, question -> release
-    -> answer, and the same as `bases` reads it."""
+    """One machine in one environment: its `releases`, oldest first, and what it answers, as `bases` reads it."""
 
     releases: list[str]
-    found: History
-    answers: Mapping[str, Mapping[str, Answer]]
     told: bases.Answered
 
 
@@ -59,7 +53,7 @@ def lanes(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis
             words = {question: [(tag, of[tag].word) for tag in releases] for question, of in answered.items()}
             if releases:
                 told = bases.answered_by(record_of(results / machine), environment, words, numbers, answered)
-                found.append(Lane(releases, numbers, answered, told))
+                found.append(Lane(releases, told))
     return found
 
 
@@ -104,41 +98,3 @@ def _last(band: Mapping[str, str], axis: Axis) -> str:
     decided = sorted((one for one in band.items() if one[1] in DECIDED), key=lambda one: axis.position(one[0]))
     newest_first = itertools.takewhile(lambda one: one[1] == decided[-1][1], reversed(decided))
     return f"{in_turn([*newest_first][::-1])}."
-
-
-def document(overview: Sequence[str], of_lanes: Sequence[Lane], axis: Axis, results: Path) -> str:
-    """docs/generated/answers.md: an overview in lines, then of each claim each lane that has an answer, when and why that
-    changed, and a sentence for the newest."""
-    happened = []
-    for lane in of_lanes:
-        steps = of_history(lane.found, axis)
-        told = one_by_one(tell(steps, lane.found, results, lane.told.machine))
-        happened.append([(step, each.sentence) for step, each in zip(steps, told, strict=True)])
-    parts = [HEADER, "\n".join(overview), "\n"]
-    for question, claim in CLAIMS.items():
-        said = [
-            each
-            for lane, of_lane in zip(of_lanes, happened, strict=True)
-            if any(word != UNMEASURED for _, word in lane.told.words.get(question, ()))
-            for each in _of_lane(question, lane, of_lane)
-        ]
-        parts += [f"\n## [{claim.words}](../questions/{question}.md)\n", *said] if said else []
-    return "".join(parts)
-
-
-def _of_lane(question: str, lane: Lane, happened: Sequence[tuple[Step, str]]) -> list[str]:
-    """The answers of a claim in turn, those that hold in part, why it changed, and the newest."""
-    answered = lane.told.words[question]
-    of = [(tag, lane.answers[question][tag]) for tag, _ in answered]
-    newest, answer = lane.told.newest[question]
-    setting = lane.told.setting
-    return [
-        f"\n**{escape(lane.told.machine)}, {escape(lane.told.environment)}, {escape(setting.words)}.** ",
-        f"{in_turn(answered, setting.unmeasured)}.\n\n",
-        *(f"- {tag}, {PARTLY}: {escape(one.part)}.\n" for tag, one in of if one.part),
-        *(
-            f"- {turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}\n"
-            for turn in turns(question, answered, happened)
-        ),
-        f"- {newest}: {_escaped(answer.sentence)}\n",
-    ]
