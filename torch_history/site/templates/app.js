@@ -322,7 +322,9 @@
                 again.setSelectionRange(caret, caret);
             }
         }
-        window.scrollTo({top: scrolled, behavior: "instant"});
+        if (scrolled) {  // else it would have all be laid out once more
+            window.scrollTo({top: scrolled, behavior: "instant"});
+        }
     };
 
     const HERE = "the machine that published this site";

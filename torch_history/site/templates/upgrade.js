@@ -235,7 +235,8 @@
             }
             const rest = el("div", {});
             main.append(rest);
-            await Promise.race([new Promise(requestAnimationFrame), new Promise((done) => setTimeout(done, 100))]);  // the picture is seen first
+            const painted = new Promise((done) => requestAnimationFrame(() => setTimeout(done)));  // what stands in a frame is painted after it
+            await Promise.race([painted, new Promise((done) => setTimeout(done, 500))]);  // no frame comes to a page that is not seen
             rest.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, `${bases.claims.length} questions over all releases`),
                            TH.answersKey(), TH.questionCharts(lane, bases, [from, to].filter(Boolean))));
             if (pair && pair.rows.length) {
