@@ -200,7 +200,9 @@ class Fitted:
             of = levels(launches, cells, averaged, replace(random, round=random.round / times), self.shifts)
             return _kept(replace(of, level=self.levels[series].level), launches, cells, noise, random, times)
 
-        return replace(self, levels={series: more(series, of) for series, of in self.launches.items()}, times=times)
+        with on_one_thread():
+            found = {series: more(series, of) for series, of in self.launches.items()}
+        return replace(self, levels=found, times=times)
 
     def like_launches(self) -> Array:
         """How many launches of the same weight those of each series on each release are worth (series x releases), 0 where
