@@ -322,7 +322,7 @@
                 again.setSelectionRange(caret, caret);
             }
         }
-        if (scrolled) {  // else it would have all be laid out once more
+        if (scrolled) {  // setting it to 0 again would lay out the whole page before it is painted
             window.scrollTo({top: scrolled, behavior: "instant"});
         }
     };
