@@ -181,6 +181,26 @@ def test_the_first_screen_holds_the_releases_the_bottom_line_and_the_picture(sit
     assert min(page.viewport_size["height"] - boxes[2]["y"], boxes[2]["height"]) >= min(300, boxes[2]["height"])
 
 
+FIRST_POINTS = """
+    window.drawings = 0;
+    new MutationObserver((changes) => {
+        const added = changes.flatMap(({addedNodes}) => [...addedNodes]);
+        drawings += added.filter((node) => node.matches?.(".cases svg") || node.querySelector?.(".cases svg")).length;
+        const scripts = [...document.scripts].map(({src}) => src.split("/").at(-1));
+        window.before ??= document.querySelector(".point[href]") && scripts;
+    }).observe(document, {childList: true, subtree: true});
+"""
+
+
+@pytest.mark.parametrize("page", [(390, 844), (1400, 1000)], indirect=True)
+def test_the_picture_of_the_opening_page_needs_one_file_and_is_drawn_once(site: Path, page: Any) -> None:
+    """Each file more, and each drawing more, puts off what a reader came for."""
+    page.add_init_script(FIRST_POINTS)
+    show(page, site, "index")
+    assert page.evaluate("[before, drawings]") == [["first.js"], 1]
+    assert page.locator(".questions").count() == 1, "the rest follows"
+
+
 def test_points_are_reached_with_the_keyboard_and_lead_to_their_history(site: Path, page: Any) -> None:
     show(page, site, "index")
     page.locator(".point[tabindex='0']").focus()

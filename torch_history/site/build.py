@@ -72,6 +72,8 @@ DOCUMENTS: dict[str, str] = _LISTED["documents"] | {
 """What templates/pages.toml lists. Causes that were found by hand have their evidence on the page of their question."""
 
 
+SHARED = ("app.js", "common.js", "data/index.js")  # the scripts of every page
+
 AT_ONCE = 32
 """Pairs of releases whose files one process writes before it asks for more."""
 
@@ -144,6 +146,7 @@ def publish_site(
         made = {"calibration": calibration.document(results, met)}
         on_a_gpu = bases.on_a_gpu(((each.lane.device, each.lane.releases) for each in told), axis)
         _write_pages(new, axis, feeds, made, on_a_gpu, url)
+        _write_first(new, told[0].lane)
         require_replaceable(html_dir, conf)
         _swap(new, html_dir)
     return html_dir / "index.html"
@@ -417,7 +420,7 @@ def _write_pages(
     common["base"] = f"{url.rstrip('/')}/" if url else ""
     for page in PAGES:
         of = {"here": page["file"], "description": f"{page['lead']} {ABOUT}"}
-        scripts = ["app.js", "common.js", "data/index.js", *page["scripts"]]
+        scripts = ["first.js"] if page is PAGES[0] else [*SHARED, *page["scripts"]]
         text = templates.get_template("page.html").render(common | page | of | {"scripts": scripts})
         (folder / page["file"]).write_text(text, encoding="utf-8")
     for file, to in _LISTED["moved"].items():
@@ -427,6 +430,14 @@ def _write_pages(
     of = common | _LISTED["method"] | {"documents": documents, "constants": verdicts}
     method = templates.get_template("method.html").render(of)
     (folder / "method.html").write_text(method, encoding="utf-8")
+
+
+def _write_first(folder: Path, lane: Lane) -> None:
+    """first.js: the first page's scripts, and the data that it shows of the lane on which it opens."""
+    pair = lane.releases[-2:]
+    told = [lane.id, f"pairs/{lane.id}-{'-'.join(pair)}", f"pairs/{'-'.join(pair)}", *(f"wheels-{tag}" for tag in pair)]
+    files = [folder / name for name in (*SHARED, *(f"data/{name}.js" for name in told), *PAGES[0]["scripts"])]
+    (folder / "first.js").write_text("\n".join(path.read_text("utf-8") for path in files if path.exists()), "utf-8")
 
 
 def _templates() -> Environment:

@@ -119,23 +119,38 @@
 
     // --- data
 
-    const waiting = new Map([["index", (data) => { TH.contents = data; }]]);
+    const received = new Map();
     const lanes = new Map();
 
-    TH.receive = (id, data) => waiting.get(id)(data);
+    TH.receive = (id, data) => {
+        received.set(id, data);
+        TH.contents = received.get("index");
+    };
     /* What build.py compressed; of anything else itself. */
     const inflated = (packed) => {
         if (typeof packed !== "string") {
             return packed;
         }
-        const bytes = Uint8Array.from(atob(packed), (each) => each.charCodeAt(0));
-        return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+        const text = atob(packed);
+        const bytes = new Uint8Array(text.length);
+        for (let i = 0; i < text.length; i += 1) {
+            bytes[i] = text.charCodeAt(i);
+        }
+        return new Response(new Response(bytes).body.pipeThrough(new DecompressionStream("deflate"))).json();
     };
-    const loaded = async (id) => inflated(await new Promise((resolve, reject) => {
-        waiting.set(id.split("/").at(-1), resolve);
-        const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
-        document.head.append(el("script", {src: `data/${id.split("/").map(encodeURIComponent).join("/")}.js`, error: refused}));
-    }));
+    const run = (address, isDone = () => true) => new Promise((resolve, reject) => {
+        const refused = () => reject(new Error(`The file ${address} is missing or damaged: publish the site again.`));
+        const src = address.split("/").map(encodeURIComponent).join("/");
+        document.head.append(el("script", {src, load: () => (isDone() ? resolve() : refused()), error: refused}));
+    });
+    const loaded = async (id) => {
+        const name = id.split("/").at(-1);
+        const isHere = () => received.has(name);  // some come with the page: build.py puts them into first.js
+        if (!isHere()) {
+            await run(`data/${id}.js`, isHere);
+        }
+        return inflated(received.get(name));
+    };
 
     const once = (known, id, load) => {
         if (!known.has(id)) {
@@ -143,7 +158,8 @@
         }
         return known.get(id);
     };
-    const bare = (parameter) => parameter.replace(/^'+|'+$/gu, "");
+    const bared = new Map();
+    const bare = (parameter) => once(bared, parameter, () => parameter.replace(/^'+|'+$/gu, ""));
     /* What a series is, of asv's names: as the file of numbers has it. */
     const seriesOf = ([benchmark, ...parameters]) => {
         const plain = parameters.map(bare);
@@ -159,6 +175,8 @@
     /* Other files of data/, each loaded when a page asks for it first. */
     const others = new Map();
     TH.file = (name) => once(others, name, () => loaded(name));
+    /** Runs scripts that a page needs once its first part is painted. @param {string[]} names */
+    TH.scripts = (...names) => Promise.all(names.map((name) => once(others, name, () => run(name))));
 
     /* A lane with all that was measured, launch by launch. */
     TH.measured = async (lane) => ({...lane, ...await TH.file(`${lane.id}-numbers`)});
@@ -192,9 +210,14 @@
 
     const write = (keys) => {
         const kept = Object.entries(keys).filter(([, value]) => value !== null && value !== undefined && value !== "");
-        return new URLSearchParams(kept).toString();
+        return kept.map((pair) => pair.map(encodeURIComponent).join("=")).join("&").replaceAll("%20", "+");
     };
-    TH.address = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1) || location.search));
+    let read = {text: "", keys: {}};
+    TH.address = () => {
+        const text = location.hash.slice(1) || location.search;
+        read = text === read.text ? read : {text, keys: Object.fromEntries(new URLSearchParams(text))};
+        return read.keys;
+    };
     TH.go = (changes, {replace = false} = {}) => {
         const fragment = `#${write({...TH.address(), ...changes})}`;
         if (replace) {
@@ -360,13 +383,13 @@
             const address = TH.address();
             const known = TH.contents.lanes.find((lane) => lane.id === address.lane);
             current = (known || TH.contents.lanes[0]).id;
-            pickLane(current);
             document.getElementById("lane").hidden = !needsLane;
             const lane = !needsLane ? {} : address.lane && !known ? null : await TH.lane(current);
             const more = lane && await needs(lane, address);
             if (mine !== turn) {
                 return;
             }
+            pickLane(current);  // with all the rest: the page is laid out once
             await keepingPlace(async () => {
                 content.replaceChildren();
                 if (lane === null) {
@@ -377,6 +400,9 @@
                 document.title = `${title(lane, address)} · torch-history`;
                 await render(lane, address, content, more);
             });
+            if (mine !== turn) {
+                return;
+            }
             if (!isDrawn) {
                 isDrawn = true;
                 arrive(address);
@@ -385,6 +411,7 @@
         };
         const shown = () => show().catch((error) => {
             content.replaceChildren(el("p", {role: "alert"}, error.message));
+            pickLane(current);
             throw error;
         });
         document.querySelector("[data-skip]").addEventListener("click", (event) => {

@@ -57,8 +57,8 @@
 
     /** The picture: `points` are rows of a pair, `typical` question -> {ratio, low, high}, `what` times or memory, `address` of a
         point's history. */
-    const draw = (node, {points, typical, what, href}) => {
-        const width = Math.max(300, node.clientWidth);
+    const draw = (node, {points, typical, what, href}, room) => {
+        const width = Math.max(300, room);
         const {x, ticks} = scale(points, width);
         const questions = [...new Set(points.map(({series}) => series.question))];
         const rows = questions.map((question) => spread(points.filter(({series}) => series.question === question), x));
@@ -81,14 +81,14 @@
             return [
                 svg("line", {class: "grid", x1: 0, x2: width, y1: tops[i], y2: tops[i]}),
                 svg("text", {class: "row-name", x: EDGE.left, y: tops[i] + 15}, TH.questionWords(questions[i])),
-                ...row.filter(({point}) => point.kind === "can't tell" && point.low !== null).map(({point, level}) => svg("line", {
-                    class: "width", x1: x(point.low), x2: x(point.high), y1: middle + level * steps[i], y2: middle + level * steps[i]})),
+                svg("path", {class: "width", d: row.filter(({point}) => point.kind === "can't tell" && point.low !== null)
+                    .map(({point, level}) => `M${x(point.low)},${middle + level * steps[i]}H${x(point.high)}`).join("")}),
                 ...row.map(({point, at, level}) => {
                     const name = TH.classOf(point.verdict);
                     const words = `${TH.inCode(point.series).replaceAll("`", "")}: ${TH.shown(point.verdict)}, ${TH.ratioWords(point, point.series.unit)}`;
                     const link = svg("a", {href: href(point), class: `point ${name}`, "aria-label": `${TH.questionWords(questions[i])}: ${words}`, tabindex: "-1",
                                            transform: `translate(${at} ${(middle + level * steps[i]).toFixed(1)})`}, svg("path", {d: SHAPES[name] || SHAPES.changed}));
-                    link.told = [TH.questionWords(questions[i]), TH.inCode(point.series), TH.mark(point.verdict), TH.ratioWords(point, point.series.unit),
+                    link.told = () => [TH.questionWords(questions[i]), TH.inCode(point.series), TH.mark(point.verdict), TH.ratioWords(point, point.series.unit),
                                  `${TH.human(point.old, point.series.unit)} → ${TH.human(point.new, point.series.unit)}`];
                     return link;
                 }),
@@ -108,7 +108,7 @@
             if (!link) {
                 return;
             }
-            const [question, code, mark, ratio, numbers] = link.told;
+            const [question, code, mark, ratio, numbers] = link.told();
             tip.replaceChildren(el("div", {}, el("strong", {}, TH.prose(code))), el("div", {}, question), el("div", {}, mark, " ", ratio), el("div", {class: "quiet"}, numbers));
             tip.hidden = false;
             const [box, own] = [node.getBoundingClientRect(), link.getBoundingClientRect()];
@@ -136,15 +136,17 @@
         });
     };
 
-    TH.casesPicture = (spec) => {
+    /** The picture, drawn at once for the `room` there is in pixels, and again when that changes. */
+    TH.casesPicture = (spec, room) => {
         const node = el("div", {class: "cases"});
-        const sized = new ResizeObserver(() => {
-            if (node.isConnected && node.clientWidth !== node.drawnWidth) {
-                node.drawnWidth = node.clientWidth;
-                draw(node, spec);
+        const fit = (width) => {
+            if (width !== node.drawnWidth) {
+                node.drawnWidth = width;
+                draw(node, spec, width);
             }
-        });
-        sized.observe(node);
+        };
+        fit(room);
+        new ResizeObserver(() => node.isConnected && fit(node.clientWidth)).observe(node);
         return node;
     };
 

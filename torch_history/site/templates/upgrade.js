@@ -101,7 +101,7 @@
         return low > 1 && ratio > most ? "worse" : high < 1 && ratio * most < 1 ? "better" : null;
     };
 
-    const picture = (pair, address) => {
+    const picture = (pair, address, room) => {
         const of = (name) => pair.rows.filter((row) => pair.main[name].includes(row.series.benchmark) && row.ratio > 0);
         const [times, memory] = [of("times"), of("memory")];
         const what = !times.length || (address.picture === "memory" && memory.length) ? "memory" : "times";
@@ -115,16 +115,19 @@
         return el("section", {class: "first", "aria-labelledby": "picture-title"},
             el("div", {class: "controls"}, el("h3", {id: "picture-title"}, "Every case"),
                times.length > 0 && choose("times", "Times", times.length), memory.length > 0 && choose("memory", "Peak memory", memory.length)),
-            TH.casesPicture({points, typical, what, href: (row) => TH.historyOf(row.series, {from: pair.old, to: pair.new})}),
+            TH.casesPicture({points, typical, what, href: (row) => TH.historyOf(row.series, {from: pair.old, to: pair.new})}, room),
             TH.casesKey(points, typical), el("p", {class: "quiet"}, pair.not_measured));
     };
 
     // --- every case
 
-    const collator = new Intl.Collator("en", {numeric: true});
+    const byName = (rows) => {
+        const {compare} = new Intl.Collator("en", {numeric: true});  // slow to make: only where it is asked for
+        return [...rows].sort((a, b) => compare(TH.name(a.series), TH.name(b.series)));
+    };
     const ORDERS = {
         verdict: (rows) => rows,
-        series: (rows) => [...rows].sort((a, b) => collator.compare(TH.name(a.series), TH.name(b.series))),
+        series: byName,
         ratio: (rows) => [...rows].sort((a, b) => (b.ratio ?? -1) - (a.ratio ?? -1)),
     };
     const sorted = (rows, sort) => {
@@ -214,11 +217,12 @@
             const {from, to} = TH.chosen(lane, address);
             const known = [from, to].filter((tag) => TH.contents.wheels.includes(tag));
             const isPair = lane.releases.filter(({tag}) => tag === from || tag === to).length === 2;
-            const [bases, pair, of, ...wheels] = await Promise.all([TH.file("bases"), TH.pair(lane, from, to),
+            const [pair, of, ...wheels] = await Promise.all([TH.pair(lane, from, to),
                 isPair ? TH.file(`pairs/${from}-${to}`) : {lanes: []}, ...known.map((tag) => TH.file(`wheels-${tag}`))]);
-            return {bases, pair, others: of.lanes, wheels: Object.fromEntries(known.map((tag, i) => [tag, wheels[i]]))};
+            return {pair, others: of.lanes, wheels: Object.fromEntries(known.map((tag, i) => [tag, wheels[i]]))};
         },
-        render: async (lane, address, main, {bases, pair, others, wheels}) => {
+        render: async (lane, address, main, {pair, others, wheels}) => {
+            const room = main.clientWidth;  // before anything is added: the page is laid out once
             const {from, to} = TH.chosen(lane, address);
             const {isSwapped, nodes} = unasked(lane, address, from, to);
             main.append(pickers(lane, from, to), nodes || "");
@@ -231,12 +235,13 @@
                     + "size and version. Measure them together: ", TH.measure(lane, from, to), "."));
             } else {
                 const [headline, list] = bottomLine(lane, pair, others, wheels);
-                main.append(headline, picture(pair, address) || "", list);
+                main.append(headline, picture(pair, address, room) || "", list);
             }
             const rest = el("div", {});
             main.append(rest);
             const painted = new Promise((done) => requestAnimationFrame(() => setTimeout(done)));  // what stands in a frame is painted after it
             await Promise.race([painted, new Promise((done) => setTimeout(done, 500))]);  // no frame comes to a page that is not seen
+            const [bases] = await Promise.all([TH.file("bases"), TH.scripts("findings.js", "questions.js")]);
             rest.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, `${bases.claims.length} questions over all releases`),
                            TH.answersKey(), TH.questionCharts(lane, bases, [from, to].filter(Boolean))));
             if (pair && pair.rows.length) {
