@@ -191,7 +191,7 @@
         const {verdicts, reasons, causes, ...columns} = told.changes;
         const rows = columns.series.map((place, i) => ({
             place, series: lane.series[place], verdict: verdicts[columns.verdict[i]], kind: TH.kind(verdicts[columns.verdict[i]]),
-            ...Object.fromEntries(["old", "new", "ratio", "low", "high"].map((name) => [name, columns[name][i]])),
+            old: columns.old[i], new: columns.new[i], ratio: columns.ratio[i], low: columns.low[i], high: columns.high[i],
             reason: reasons[columns.reason[i]], why: causes[columns.why[i]],
         }));
         return {...told, rows, byPlace: new Map(rows.map((row) => [row.place, row]))};

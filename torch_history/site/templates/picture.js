@@ -11,8 +11,8 @@
     const LEAST = Math.log(1.3);  // of either side of the axis: a picture of nothing is not full of noise
     const LABEL = 84;  // pixels that a tick's words take
     const SHAPES = {
-        worse: "M-5,4L0,-5L5,4Z", better: "M-5,-4L0,5L5,-4Z", same: "M-3,0A3,3 0 1 0 3,0A3,3 0 1 0 -3,0Z",
-        changed: "M-4,0L0,-4L4,0L0,4Z", "cant-tell": "M-3.5,0A3.5,3.5 0 1 0 3.5,0A3.5,3.5 0 1 0 -3.5,0Z",
+        worse: "m-5,4l5,-9l5,9z", better: "m-5,-4l5,9l5,-9z", same: "m-3,0a3,3 0 1 0 6,0a3,3 0 1 0 -6,0z",
+        changed: "m-4,0l4,-4l4,4l-4,4z", "cant-tell": "m-3.5,0a3.5,3.5 0 1 0 7,0a3.5,3.5 0 1 0 -7,0z",
     };
     const LESS = {times: ["faster", "slower"], memory: ["less memory", "more memory"]};
 
@@ -86,8 +86,8 @@
                 ...row.map(({point, at, level}) => {
                     const name = TH.classOf(point.verdict);
                     const words = `${TH.inCode(point.series).replaceAll("`", "")}: ${TH.shown(point.verdict)}, ${TH.ratioWords(point, point.series.unit)}`;
-                    const link = svg("a", {href: href(point), class: `point ${name}`, "aria-label": `${TH.questionWords(questions[i])}: ${words}`, tabindex: "-1",
-                                           transform: `translate(${at} ${(middle + level * steps[i]).toFixed(1)})`}, svg("path", {d: SHAPES[name] || SHAPES.changed}));
+                    const link = svg("a", {href: href(point), class: `point ${name}`, "aria-label": `${TH.questionWords(questions[i])}: ${words}`, tabindex: "-1"},
+                                     svg("path", {d: `M${at},${(middle + level * steps[i]).toFixed(1)}${SHAPES[name] || SHAPES.changed}`}));
                     link.told = () => [TH.questionWords(questions[i]), TH.inCode(point.series), TH.mark(point.verdict), TH.ratioWords(point, point.series.unit),
                                  `${TH.human(point.old, point.series.unit)} → ${TH.human(point.new, point.series.unit)}`];
                     return link;
