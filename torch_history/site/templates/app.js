@@ -58,6 +58,12 @@
         const plain = `v${String(text).replace(/^v/u, "").split("+")[0]}`;
         return tags.includes(plain) ? plain : text;
     };
+    /** The tags next to what names none of them, the older one first. @param {string[]} tags oldest first @param {string} text */
+    TH.beside = (tags, text) => {
+        const number = (/** @type {string} */ of) => [0, 1, 2].reduce((sum, at) => 1000 * sum + Number((of.match(/\d+/gu) || [])[at] || 0), 0);
+        const found = [tags.findLast((tag) => number(tag) <= number(text)), tags.find((tag) => number(tag) > number(text))];
+        return /^v?\d/u.test(text) ? found.filter(Boolean) : [];
+    };
     /** The two releases of an address, the older one first: `to` is the newest where it is not said, `from` the one before.
         @param {any} lane @param {{from?: string, to?: string}} address */
     TH.chosen = (lane, address) => {

@@ -48,14 +48,15 @@
         }, []);
         return el("div", {class: "band"}, el("span", {class: "band-name"}, name),
                   el("span", {class: "cells", role: "img", "aria-label": `${name}: ${told}`, title: told},
-                     runs.map(({word, count}) => el("span", {class: `cell ${ANSWERS[word]}`, style: `flex: ${count}`}, word === "inconclusive" && SIGNS[word]))));
+                     runs.map(({word, from, to, count}) => el("span", {title: `${word}, ${from} to ${to}`, class: `cell ${ANSWERS[word]}`, style: `flex: ${count}`}, word === "inconclusive" && SIGNS[word]))));
     };
 
     /** The answers of each basis over all releases. @param {any} bases @param {any} claim */
     TH.bands = ({releases, columns}, {bands, cells}) => bands.map((of, i) => band(releases, of, columns[i], cells[i]));
 
-    /** The first and the last of releases, below bands. @param {string[]} tags */
-    TH.span = (tags) => el("div", {class: "band"}, el("span", {}), el("span", {class: "ends"}, el("span", {}, tags[0]), el("span", {}, tags.at(-1))));
+    /** The first, the middle and the last of releases, below bands. @param {string[]} tags */
+    TH.span = (tags) => el("div", {class: "band"}, el("span", {}), el("span", {class: "ends"},
+        [tags[0], tags[Math.round((tags.length - 1) / 2)], tags.at(-1)].map((tag) => el("span", {}, tag))));
 
     /** @param {any} lane @param {any} bases what data/bases.js holds @param {string[]} marked */
     TH.questionCharts = (lane, {releases: tags, columns, claims}, marked) => el("div", {class: "questions"}, claims.map((claim) => {

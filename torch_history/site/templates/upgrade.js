@@ -22,7 +22,8 @@
         const machine = TH.laneWords(lane);
         const unknown = [from, to].find((tag) => tag !== null && !tags.includes(tag));
         if (unknown !== undefined) {
-            return `There are no results of '${unknown}' on ${machine}: choose another release.`;
+            const beside = TH.beside(tags, unknown);
+            return `There are no results of '${unknown}' on ${machine}: choose ${beside.length ? beside.join(" or ") : "another release"}.`;
         }
         if (tags.length === 1) {
             return `${tags[0]} is the only release measured on ${machine}: measure another to compare it with.`;
@@ -52,7 +53,9 @@
     const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory: ${said.memory}`].filter(Boolean).join("; ");
     const elsewhere = (lane, others) => {
         const rest = others.filter((each) => each.lane !== lane.id);
-        const asked = ({questions}) => Object.keys(questions).map((name) => `, ${TH.words(name)}`).join("");
+        const namesOf = (of) => of.map(({questions}) => Object.keys(questions).map((name) => ` ${TH.words(name)}`).sort().join()).join();
+        const own = namesOf(others.filter((each) => each.lane === lane.id));
+        const asked = (each) => (namesOf([each]) && namesOf([each]) !== own ? `, other questions (${namesOf([each]).trim()})` : "");
         const isGpu = (lane.machine.device || "cpu") !== "cpu";
         const isBeside = ({device}) => (device === "cpu") === isGpu;
         const [first, ...more] = rest.filter(isBeside);
