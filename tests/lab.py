@@ -175,7 +175,7 @@ def _level(question: str, variant: str, size: str, release: str, metric: str) ->
         stalls = variant in ("scripted", "traced") and not _at_least("2.1.0", release)
         ratio = 40.0 if stalls else 1.5
         return {
-            **{"worst_over_median": ratio, "worst_call": ratio * 1e-3, "second_call": ratio * 1e-3, "first_call": 0.05},
+            **{"worst_over_median": ratio, "worst_call": ratio * 1e-3, "second_call": ratio * 1e-3, "first_call": 0.05}
         }.get(metric, 1e-3)
     since, factor = SLOWER.get((question, variant), ("0", 1.0))
     level = 1e-3 * (1 + VARIANTS[question].index(variant) / 10) * (1 + SIZES[question].index(size))

@@ -17,7 +17,7 @@ from .processes import ran
 
 FEW = ("2.0.0", "2.0.1", "2.1.0", "2.1.1", "2.2.0")
 RELEASE = {
-    **{"version": '"2.5.1"', "date": '"2024-10-29"', "date_source": '"index"', "pythons": '["3.11"]', "cuda": '"12.4"'},
+    **{"version": '"2.5.1"', "date": '"2024-10-29"', "date_source": '"index"', "pythons": '["3.11"]', "cuda": '"12.4"'}
 }
 
 

@@ -130,10 +130,7 @@ def test_each_basis_has_its_own_cell_and_each_device_its_own_advice():
         (
             1.0,
             f"Holds on v2.11.0 ({GPU}).",
-            (
-                "Script it where memory is short.",
-                "A GPU measured the same on v2.11.0.",
-            ),
+            ("Script it where memory is short.", "A GPU measured the same on v2.11.0."),
         ),
         (4.0, f"Does not hold on v2.11.0 ({GPU}).", ("Do not script it to save memory", "Measured on CUDA (v2.11.0).")),
         (None, "Not measured.", ("Script it where memory is short.", "Counted, no kernel ran (v2.15.0).")),

@@ -539,10 +539,7 @@ def real_parts(work) -> Path:
 @pytest.mark.releases
 def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work):
     name = "torch/lib/libtorch_cuda.so"
-    before, after = (
-        (work / carry.WHEEL / name).read_bytes(),
-        (work / "payload" / carried.SITE / name).read_bytes(),
-    )
+    before, after = ((work / carry.WHEEL / name).read_bytes(), (work / "payload" / carried.SITE / name).read_bytes())
     assert len(before) == len(after)
     left = {s.offset: s.offset + s.size for s in sections(before) if s.name in (".symtab", ".strtab", ".comment")}
     left |= {s.offset: s.offset + s.size for s in sections(before) if s.name in fatbin.DEVICE_CODE}

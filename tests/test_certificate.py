@@ -187,3 +187,11 @@ def test_each_case_has_its_process_and_its_time_and_the_others_go_on():
     assert found["killed"]["failed"] == "its process ended with status 9 and no answer"
     assert len(json.dumps(found["large"])) > 300_000
     assert late == {"quick": {"failed": "the time for all cases was over before it was asked"}}
+
+
+def test_listed_cases_are_those_that_a_real_card_was_asked():
+    listed = CliRunner().invoke(main, ["certify", "--list"]).output.splitlines()
+    answers = read_object(ROOT / "results/certificates/v2.11.0-nvidia-h100-80gb-hbm3.asked")
+    assert sorted(line for line in listed if ": not asked, " not in line) == sorted(answers["cases"])
+    left_out = dict(line.split(": not asked, ") for line in listed if ": not asked, " in line)
+    assert answers["left_out"].items() <= left_out.items()

@@ -103,10 +103,7 @@ def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile, w
     (folder,) = hostile.iterdir()
     launches = {folder.name: list(read_launches(hostile, folder.name))}
     assert launches[folder.name]
-    pages = {
-        "recorded": recorded.document(hostile, launches, AXIS, []),
-        "coverage": coverage.document(launches, AXIS),
-    }
+    pages = {"recorded": recorded.document(hostile, launches, AXIS, []), "coverage": coverage.document(launches, AXIS)}
     for name, page in pages.items():
         assert "planted" in page
         tokens = list(flat(PARSER.parse(page)))

@@ -108,7 +108,7 @@ def graph(w: dict, x: Any, edges: Any) -> Any:
 
 
 PREDICTED: dict[str, Any] = {
-    **{"transformer": block, "convolutional": convolutional, "lstm": lstm, "embedding": embedding, "graph": graph},
+    **{"transformer": block, "convolutional": convolutional, "lstm": lstm, "embedding": embedding, "graph": graph}
 }
 
 

@@ -31,7 +31,7 @@ def test_tensors_are_described_wherever_they_lie_in_a_fixed_order(tmp_path):
     result = {"b": (x.t(), [x.t()]), "a": torch.tensor([3, 4]), "c": {"left out": "text", "also": None, "kept": 0.5}}
     rows, numbers = of(tmp_path, result)
     assert [(row["dtype"], tuple(row["shape"]), tuple(row["strides"]), row["count"]) for row in rows] == [
-        *(("int64", (2,), (1,), 1), ("float32", (3, 2), (1, 3), 2), ("float", (), (), 1)),
+        *(("int64", (2,), (1,), 1), ("float32", (3, 2), (1, 3), 2), ("float", (), (), 1))
     ]
     columns = [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
     assert numbers == [3.0, 4.0, *columns, *columns, 0.5]

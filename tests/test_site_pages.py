@@ -641,7 +641,7 @@ def in_sessions(speeds: list[float], apart: float) -> dict[str, Any]:
         for i in range(2 * len(speeds) + 3)
     ]
     about: dict[str, Any] = {
-        **{"id": "made-up", "words": "made up", "steps": [], "reasons": [], "claims": [], "limits": []},
+        **{"id": "made-up", "words": "made up", "steps": [], "reasons": [], "claims": [], "limits": []}
     }
     about |= {"machine": {"machine": "made-up", "device": "cpu"}, "environment": "release-py3.11", "releases": releases}
     about["rounds"] = [[f"session-{block:04}", 1] for block in range(len(blocks) - 1)] + [["session", 1]]

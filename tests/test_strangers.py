@@ -13,12 +13,7 @@ from torch_history.measuring.kit.check import check
 from torch_history.site import data
 from torch_history.site.data import Lane, file_name, lanes
 from torch_history.store import sources
-from torch_history.store.launches import (
-    Case,
-    append_launches,
-    machines_in,
-    read_file,
-)
+from torch_history.store.launches import Case, append_launches, machines_in, read_file
 
 from .lab import AXIS
 from .processes import ROOT

@@ -61,11 +61,7 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
             "while the number of kernels went from 1 to 9, the number of operators from 3 to 5 "
             "and the number of allocations from 2 to 4",
         ),
-        (
-            SLOWER,
-            [("operators", 38, 53), ("fusion_groups", 1, 0)],
-            "because it is no longer fused",
-        ),
+        (SLOWER, [("operators", 38, 53), ("fusion_groups", 1, 0)], "because it is no longer fused"),
         # A number that came from none is no fusion, which would be named alone.
         (
             SLOWER,
@@ -75,11 +71,7 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
         # What moved the other way cannot have cost time.
         (SLOWER, [("operators", 9, 1)], "although the number of operators went from 9 to 1: unexplained"),
         (FASTER, [("fusion_groups", 1, 0)], "although it is no longer fused: unexplained"),
-        (
-            SLOWER,
-            [("operators", 9, 1), ("allocations", 1, 2)],
-            "while the number of allocations went from 1 to 2",
-        ),
+        (SLOWER, [("operators", 9, 1), ("allocations", 1, 2)], "while the number of allocations went from 1 to 2"),
         # One operator more among thousands is no cause of 9 %.
         (SLOWER, [("operators", 27_000, 27_001)], "unexplained"),
         (SLOWER, [("operators", 50, 51)], "unexplained"),

@@ -24,7 +24,7 @@ CAPS = {
     "arrows between them": (28, 30),
     "rooms in a circle": (0, 0),
     "commands": (18, 16),
-    "options of commands": (78, 80),
+    "options of commands": (79, 80),
     "words of documents": (45_800, None),
     "MiB of results": (40, 40),
 }

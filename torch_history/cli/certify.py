@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import tempfile
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from contract.certified import Case, cases
 from contract.surroundings import PLACES, inherited
 
+from ..store.asv_results import read_benchmarks
 from ..system.errors import UserError
 from . import suite as suites
 from .options import duration, python_option
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from recorder.certificate import Certificate
-
-    from .suite import Suite
 
 
 @click.command()
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 @click.option(
     "--within", default="4m", show_default=True, callback=duration, help="Time for --ask; what is known is kept."
 )
-def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | None, within: float) -> None:
+@click.option("--list", "lists", is_flag=True, help="List the cases that are asked, and those that are not, with why.")
+def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | None, within: float, lists: bool) -> None:
     """Compare a GPU with the recorder.
 
     On a machine with a GPU, `torch-history certify --ask FILE` asks it. That needs only an interpreter with torch. Nothing
@@ -48,7 +50,10 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | Non
     Exit code 3 means that something differs.
     """
     suite, out = suites.load(), console()
-    if target:
+    if lists:
+        for case in sorted(_cases(suite.results / "benchmarks.json"), key=lambda case: bool(case.left_out)):
+            click.echo(f"{case.name}: not asked, {case.left_out}" if case.left_out else case.name)
+    elif target:
         ask(target, interpreter or "python3", within, out)
         out.print(plain(f"Compare them with the recorder, on any machine: torch-history certify {target}"))
     elif not files:
@@ -56,6 +61,17 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | Non
     else:
         equal = [_compared(path, suite, out) for path in files]
         sys.exit(0 if all(equal) else 3)
+
+
+def _cases(listed: Path) -> list[Case]:
+    """The cases of the questions that asv last found. Raises UserError where its list cannot be read."""
+    try:
+        params = {one.name.partition(".")[0]: one.params for one in read_benchmarks(listed)}
+    except (OSError, ValueError) as error:
+        raise UserError(f"The cases are in {listed}, and {error}. Any `torch-history run` writes that file.") from error
+    return cases(
+        {name: ([*map(ast.literal_eval, of)], [*map(ast.literal_eval, sizes)]) for name, (of, sizes) in params.items()}
+    )
 
 
 def ask(target: Path, interpreter: str, seconds: float, out: Console) -> None:
@@ -73,7 +89,7 @@ def ask(target: Path, interpreter: str, seconds: float, out: Console) -> None:
     )
 
 
-def _compared(path: Path, suite: Suite, out: Console) -> bool:
+def _compared(path: Path, suite: suites.Suite, out: Console) -> bool:
     """Compares one file with the recorder, prints and writes its certificate; returns whether nothing differs."""
     from recorder import Refused, certificate
 
