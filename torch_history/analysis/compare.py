@@ -713,11 +713,7 @@ def summary(comparison: Comparison) -> list[str]:
 
 def _sure(comparison: Comparison) -> list[str]:
     lines = []
-    times = [
-        change
-        for change in comparison.changes
-        if change.series.varies and change.old is not None and change.new is not None
-    ]
+    times = [one for one in comparison.changes if one.series.varies and None not in (one.old, one.new)]
     single = [change for change in times if change.reason == SINGLE]
     if comparison.looked_at:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
@@ -954,9 +950,7 @@ def of_this_processor(comparison: Comparison) -> list[Change]:
 
 def _beyond(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
     kinds = {FAIL_ON[kind]: limit for kind, limit in limits.items() if kind in FAIL_ON}
-    beyond = [
-        change for change in comparison.changes if change.verdict in kinds and _per_cent(change) > kinds[change.verdict]
-    ]
+    beyond = [one for one in comparison.changes if one.verdict in kinds and _per_cent(one) > kinds[one.verdict]]
     broke = [change for change in comparison.changes if "broke" in limits and change.verdict is Verdict.BROKE]
     return [*broke, *beyond]
 

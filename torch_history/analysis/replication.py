@@ -187,9 +187,7 @@ def held_against(machine: Mapping[str, Any], environment: str, measured: Iterabl
 def other_places(results_dir: Path, machine: str, environment: str, found: History) -> OtherPlaces:
     """What else in `results_dir` measured what is in `found`, of `machine` in `environment`, each with the versions of the
     benchmarks that are in `found`."""
-    versions = {
-        series.benchmark: pairs[-1][0].version for series, of in found.items() for pairs in of.values() if pairs
-    }
+    versions = {one.benchmark: pairs[-1][0].version for one, of in found.items() for pairs in of.values() if pairs}
     questions = {benchmark.partition(".")[0] for benchmark in versions}
     here = sessions_of(found)
 

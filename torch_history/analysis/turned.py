@@ -112,12 +112,8 @@ def _tell(one: _Round, quiet: Mapping[str, float], releases: Rounds) -> None:
     for place, tag in enumerate(one.tags):
         launch, case = releases[tag][one.key]
         variance = (CLUSTERED * _of_median(shifts[place] - effects[place]) + beside[place] ** 2) * share
-        fields = {
-            **structs.asdict(case),
-            "samples": (float(f"{numbers[place]:.7g}"),),
-            "turns": (),
-            "variance": variance,
-        }
+        level = float(f"{numbers[place]:.7g}")
+        fields = {**structs.asdict(case), "samples": (level,), "turns": (), "variance": variance}
         releases[tag][one.key] = launch, Compared(**fields)
 
 

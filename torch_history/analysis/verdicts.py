@@ -184,9 +184,7 @@ def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
 def compare_history(found: History, old: str, new: str) -> list[Change]:
     """`compare` on what `history` gives, which holds whole questions: their series tell each other of noise."""
     judged = {series: change for fit in found.fits.values() for series, change in _timed(fit, found, old, new)}
-    changes = [
-        judged.get(series) or untied(found, series, old, new) for series, of in found.items() if old in of or new in of
-    ]
+    changes = [judged.get(one) or untied(found, one, old, new) for one, of in found.items() if old in of or new in of]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
 
 

@@ -26,16 +26,15 @@ LEAST_MEMORY = 2**30
 MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB a program may use here."
 
 
-WHEELS = "the site shows what two releases bring, and results/ has their environments (docs/results.md)"
-
-
 class _Sentences(WithFormer):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
 
     former = {
         "document": "`make document`, in a clone",
-        "environment": WHEELS,
-        "facts": WHEELS,
+        **dict.fromkeys(
+            ("environment", "facts"),
+            "the site shows what two releases bring, and results/ has their environments (docs/results.md)",
+        ),
         "lock": "`make sync`, in a clone, pins packages, too",
         "metrics": "docs/own-workload.md lists them, and a file that names another is told which there are",
         "results": "`torch-history compare` without releases lists files of your own",

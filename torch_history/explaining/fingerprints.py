@@ -221,12 +221,9 @@ ONE = "one case"
 def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodePair:
     """The code of old and new, in the environments in `folders`, of what was seen to run in one case. Raises as
     `of_release`."""
-    found = [
-        Describe({path.name: Library(path) for path in _installed(folder)}, with_lines=False) for folder in folders
-    ]
-    functions = [
-        hot_functions(Seen({ONE: answer}, ""), of.libraries)[ONE] for of, answer in zip(found, answers, strict=True)
-    ]
+    found = [Describe({path.name: Library(path) for path in _installed(one)}, with_lines=False) for one in folders]
+    both = zip(found, answers, strict=True)
+    functions = [hot_functions(Seen({ONE: answer}, ""), of.libraries)[ONE] for of, answer in both]
     series = [hot(answer, of_case, of) for answer, of_case, of in zip(answers, functions, found, strict=True)]
     keys = {named for each in series for named in each.symbols}
     made = [

@@ -45,9 +45,7 @@ def measure(
             console.print(f"Calibrating {only} with {release.tag} on {session.machine.machine}.")
             session.measure(console)
         sessions.append(session)
-    found = sorted(
-        (launch for session in sessions for launch in session.launches()), key=lambda launch: launch.started_at
-    )
+    found = sorted((one for session in sessions for one in session.launches()), key=lambda one: one.started_at)
     path = kept / sessions[0].machine.machine / FOLDER / f"{release.tag}-{environment.name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, "".join(launch.to_json() + "\n" for launch in found))

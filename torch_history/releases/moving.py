@@ -48,11 +48,8 @@ def allowed(wanted: Wanted, axis: Axis, where: str) -> list[Release]:
     specifier = wanted.packages.get("torch")
     for companion, built in companions().items():
         if specifier is None and companion in wanted.packages:
-            fits = {
-                of
-                for version, of in built.items()
-                if of not in ("", ANY) and wanted.packages[companion].contains(version)
-            }
+            asked = wanted.packages[companion]
+            fits = {of for version, of in built.items() if of not in ("", ANY) and asked.contains(version)}
             specifier = SpecifierSet(f"=={max(fits, key=Version)}" if fits else "")
     if specifier is None:
         raise UserError(f"{where} asks for no torch, torchvision or torchaudio. Name a file that does.")

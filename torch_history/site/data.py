@@ -65,9 +65,8 @@ class Lane:
     @functools.cached_property
     def advice(self) -> dict[str, list[tuple[int, str]]]:
         """What to do instead of each series on each release, in a sentence."""
-        return {
-            tag: [(self.place[one], sentence([one], known, tag)) for one in known] for tag, known in self.rivals.items()
-        }
+        rivals = self.rivals.items()
+        return {tag: [(self.place[one], sentence([one], known, tag)) for one in known] for tag, known in rivals}
 
     @functools.cached_property
     def main(self) -> dict[str, list[str]]:
@@ -97,10 +96,7 @@ class Lane:
     @property
     def words_of(self) -> dict[str, list[tuple[str, str]]]:
         """The word of each answer: question -> (release, word) of every release, oldest first."""
-        return {
-            question: [(tag, of[tag].word) for tag in self.releases if tag in of]
-            for question, of in self.answers.items()
-        }
+        return {name: [(tag, of[tag].word) for tag in self.releases if tag in of] for name, of in self.answers.items()}
 
     @property
     def answered(self) -> bases.Answered:

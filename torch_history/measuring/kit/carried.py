@@ -256,9 +256,7 @@ def _link_libraries(farm: Path, stubs: Path, machines: Sequence[Path]) -> None:
 
 
 def _refuse_missing(about: About, farm: Path) -> None:
-    there = frozenset().union(
-        *(symbols(path).defined for child in farm.iterdir() for path in libraries(child.resolve()))
-    )
+    there = frozenset().union(*(symbols(path).defined for one in farm.iterdir() for path in libraries(one.resolve())))
     if missing := sorted(set(about.asked) - there):
         raise CarriedError(
             f"{about.release} asks this machine's libraries for {missing[0]}, and {len(missing) - 1} more that they do not "
