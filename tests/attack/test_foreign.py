@@ -320,7 +320,7 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
         folder = tmp_path / "checkout" / place
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "file").write_text("x")
-        with attack(f"a repository in {place}"):
+        with attack(f"a repository, and a bare one, in {place}"):
             repository(folder / "nested", tmp_path / "ran")
             said = ran(root / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
             assert f"{place}/nested/.git" in said.stderr
@@ -328,6 +328,11 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
             assert ran(*log, code=None).stdout == ""
             subprocess.run(["git", "-C", tmp_path / "checkout", "status"], capture_output=True, check=True)
             assert not (tmp_path / "ran").exists()
+            for part in (folder / "nested" / ".git").iterdir():
+                part.rename(folder / "nested" / part.name)
+            (folder / "nested" / ".git").rmdir()
+            said = ran(root / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
+            assert f"{place}/nested/HEAD" in said.stderr
             shutil.rmtree(folder / "nested")
 
 
