@@ -6,7 +6,7 @@
 PYTHON ?= python3.11
 QUESTIONS ?= intersection batching
 BIN := .venv/bin
-UV := $(BIN)/uv
+UV := $(BIN)/uv --no-config
 
 ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20

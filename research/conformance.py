@@ -183,16 +183,8 @@ class Suite:
         self._tests = tests
         self._later = later
         if not packages.exists():
-            uv = [
-                str(ROOT / ".venv" / "bin" / "uv"),
-                "pip",
-                "install",
-                "--quiet",
-                "--no-deps",
-                "--python",
-                self._python,
-            ]
-            subprocess.run([*uv, "--target", str(packages), *PACKAGES], check=True)
+            uv = (str(ROOT / ".venv" / "bin" / "uv"), "--no-config", "pip", "install", "--quiet", "--no-deps")
+            subprocess.run([*uv, "--python", self._python, "--target", str(packages), *PACKAGES], check=True)
         paths = os.pathsep.join(map(str, (ROOT, tests, packages)))
         self._surroundings = {
             **built.surroundings(card),

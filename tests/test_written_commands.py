@@ -156,4 +156,5 @@ def read_by_asv(words: list[str]) -> None:
 
 
 def read_by_make(words: list[str]) -> None:
-    ran("make", "--dry-run", *words, cwd=ROOT)
+    steps = ran("make", "--dry-run", "--always-make", *words, cwd=ROOT).stdout
+    assert "/uv pip" not in steps, "a configuration in the working folder could send packages elsewhere"
