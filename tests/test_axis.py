@@ -76,6 +76,7 @@ def test_range_means_what_it_means_in_git(axis, git, spec):
     ("spec", "sentence"),
     [
         ("2.1.9", r"'2\.1\.9' is no PyTorch release .* nearest are .*v2\.1\.[01].*releases\.toml"),
+        ("v2.20.0", r"'v2\.20\.0' is no PyTorch release on the axis\. The newest is v2\.\d\.\d\. A new release is"),
         ("2.0.1~2", r"'2\.0\.1~2' lies before v2\.0\.0, the oldest"),
         ("2.1.0..2.0.0", r"holds no release: .*begins after v2\.1\.0 and ends with v2\.0\.0"),
         ("2.0.0...2.1.0", r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"),

@@ -145,7 +145,8 @@ class Axis:
         return between
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(f"v{name.removeprefix('v')}", self._position, n=3, cutoff=0.5)
+        later = re.fullmatch(r"v?\d+\.\d+\.\d+", name) and Version(name) > Version(self.newest.version)
+        near = () if later else difflib.get_close_matches(f"v{name.removeprefix('v')}", self._position, n=3, cutoff=0.5)
         offer = f"The nearest are {', '.join(near)}." if near else f"The newest is {self.newest.tag}."
         return f"'{name}' is no PyTorch release on the axis. {offer} A new release is added to releases.toml."
 
