@@ -575,23 +575,11 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
 ) -> None:
     assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
     make.make(tmp_path / "kit", PYTHON, lambda words: None)
-    options = [
-        *("--no-ask", "--device", "cpu", "--only", "counts", "--question", "intersection", "--question"),
-        "batching",
-    ]
-    command = [
-        str(tmp_path / "kit" / make.SCRIPT),
-        "--carried",
-        str(tmp_path / "releases"),
-        "--within",
-        "20m",
-        *options,
-    ]
-    env = {
-        **{"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(machine_python)},
-        "TORCH_HISTORY_MACHINE": "far",
-    }
-    ran(*command, cwd=tmp_path, env=env)
+    options = ["--no-ask", "--device", "cpu", "--only", "counts", "--question", "intersection"]
+    options += ["--question", "batching", "--carried", str(tmp_path / "releases"), "--within", "20m"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(machine_python)}
+    env["TORCH_HISTORY_MACHINE"] = "far"
+    ran(str(tmp_path / "kit" / make.SCRIPT), *options, cwd=tmp_path, env=env)
     results = tmp_path / "kit" / make.SUITE / "results"
     for release in ("v2.11.0", "v2.15.0"):
         now = counted(results, "far", release, f"carried-cuda13.0-py{PYTHON}")

@@ -31,6 +31,7 @@ from .lab import AXIS
 
 SERIES = Series("release-py3.11", "selection.Selection.track_time", ("'mask'", "'rows 50 % x 100'"))
 CASE = "selection time mask rows 50 % x 100"
+WHERE = {"aten::index": (0.3, 1), "aten::where": (0.7, 2)}
 
 
 def symbol(digest: str = "same", place: int = 0, loops: tuple[Loop, ...] = (), name: str = "kernel") -> Symbol:
@@ -58,21 +59,11 @@ def changed(old: Code, new: Code, ratio: float = 1.5) -> WhatChanged:
         ({"symbols": {"k": symbol("other")}, "hot": {"elsewhere": {"Python": 10}}}, Kind.CODE, True),
         ({"symbols": {"k": symbol(place=16)}}, Kind.MOVED, False),
         ({}, Kind.SAME, False),
-        ({"hot": {"operators": {"aten::index": (0.3, 1), "aten::where": (0.7, 2)}}}, Kind.OPERATORS, True),
+        ({"hot": {"operators": WHERE}}, Kind.OPERATORS, True),
         ({"hot": {"operators": {"aten::index": (0.95, 1), "aten::where": (0.05, 2)}}}, Kind.SAME, False),
         ({"hot": {"operators": {"aten::index": (1.0, 1.02)}}}, Kind.SAME, False),
         ({"hot": {"operators": {"aten::index_9870135744170595077": (1.0, 1)}}}, Kind.SAME, False),
-        (
-            {
-                "hot": {
-                    "symbols": {"k": (10, "")},
-                    "elsewhere": {"Python": 85},
-                    "operators": {"aten::index": (0.3, 1), "aten::where": (0.7, 2)},
-                }
-            },
-            Kind.OUTSIDE,
-            False,
-        ),
+        ({"hot": {"symbols": {"k": (10, "")}, "elsewhere": {"Python": 85}, "operators": WHERE}}, Kind.OUTSIDE, False),
     ],
 )
 def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: Kind, is_cause: bool) -> None:
@@ -102,10 +93,8 @@ def test_a_size_that_did_not_change_so_explains_no_other(verdict: Verdict) -> No
     """Only one size was looked at: another that is slower has its class unless that one is the same, or faster."""
     pair = CodePair(release("v2.0.1"), release("v2.1.0", symbols={"k": symbol("other")}))
     other = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], "'rows 99 % x 100'"))
-    changes = [
-        Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0),
-        Change(SERIES, verdict, 1.0, 1.0, 1.0, 0.99, 1.01),
-    ]
+    slower = Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0)
+    changes = [slower, Change(SERIES, verdict, 1.0, 1.0, 1.0, 0.99, 1.01)]
     assert other in of_times(changes[:1], pair)
     assert (other in of_times(changes, pair)) == (verdict is Verdict.CANT_TELL)
     assert (other in of_times(changes[:1], pair, changes)) == (verdict is Verdict.CANT_TELL)
@@ -122,12 +111,24 @@ def test_a_size_that_is_the_same_tells_of_its_layout_that_no_instruction_differs
     size: str, new: Symbol, kind: Kind | None
 ) -> None:
     other = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], f"'{size}'"))
-    changes = [
-        Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0),
-        Change(SERIES, Verdict.SAME, 1.0, 1.0, 1.0, 0.99, 1.01),
-    ]
+    slower = Change(other, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0)
+    changes = [slower, Change(SERIES, Verdict.SAME, 1.0, 1.0, 1.0, 0.99, 1.01)]
     found = of_times(changes, CodePair(release("v2.0.1"), release("v2.1.0", symbols={"k": new})))
     assert (found[other].kind if other in found else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "kind"), [("vector 9 %", 0, None), ("rows 9 %", 0, Kind.MOVED), ("rows 9 %", 10, None)]
+)
+def test_another_size_tells_that_no_code_changed_by_its_layout_and_next_to_no_change(size, share, kind):
+    """What holds 10 % of the time of one size may hold most of another one's."""
+    runs = {"symbols": {"k": (90 - share, ""), "l": (share, "")}}
+    news = {"k": symbol(place=16), "l": symbol("other", name="l")}
+    pair = CodePair(
+        release("v2.0.1", runs, symbols={"k": symbol(), "l": symbol(name="l")}), release("v2.1.0", runs, symbols=news)
+    )
+    found = pair.what_changed(Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], f"'{size}'")), 1.5)
+    assert (found and found.kind) == kind
 
 
 def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -> None:

@@ -245,11 +245,7 @@ def half_gone(values: Any) -> Any:
     return values
 
 
-WRONG = {
-    "not a number": lambda values: values * float("nan"),
-    "twice": lambda values: values * 2,
-    "half of it gone": half_gone,
-}
+WRONG = {"not a number": lambda one: one * float("nan"), "twice": lambda one: one * 2, "half of it gone": half_gone}
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -24,6 +24,9 @@ MOSTLY = 0.8
 """Share of the samples from which on code outside PyTorch is; and share of the difference that changed code must hold to be
 called its cause."""
 
+NEXT_TO_NONE = 0.05
+"""Share of the samples in changed code up to which a size tells of another one that its code did not change."""
+
 SURE = 0.02
 """Share of the samples of a function that would hardly be missed by chance at the other end."""
 
@@ -164,7 +167,8 @@ class CodePair:
         """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at. `others`
         are cases that did not change so, and tell nothing of it but that no instruction differs in any of this layout."""
         case = self.case_of(series, others) or self._same_in_all(series, ratio)
-        return self.of_case(case, ratio) if case else None
+        found = self.of_case(case, ratio) if case else None
+        return None if found and found.kind in SAME_CODE and not _tells(found, _size(series)) else found
 
     def _same_in_all(self, series: Series, ratio: float) -> str | None:
         """As `case_of`, where no instruction differs in any size that begins with the same word as the series' own."""
@@ -275,6 +279,13 @@ class CodePair:
 
 def _size(series: Series) -> str:
     return "".join(series.plain[1:2])
+
+
+def _tells(found: WhatChanged, size: str) -> bool:
+    """Whether what was looked at shows that the code of `size` did not change either: it is this size, or has the same first
+    word and next to no code that changed, which may hold more of the time in another size."""
+    is_same, begins_alike, *_ = _alike(size, found.case.split(" ", 3)[3])
+    return is_same or (begins_alike and _changed(found.shares) <= NEXT_TO_NONE)
 
 
 def _alike(size: str, other: str) -> tuple[bool, bool, int, float]:
