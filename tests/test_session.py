@@ -157,6 +157,7 @@ def make(root, tmp_path, monkeypatch, world) -> Make:
         world.selected = tag
 
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
+    environment.folder = lambda release: tmp_path / "env" / release.tag
 
     def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, **more: Any) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
@@ -227,6 +228,7 @@ def test_plan_that_names_cases_measures_no_others(make, world, said):
 def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     make(variants=("even",), sizes=("small", "paper")).measure(said)
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
+    assert "2 releases are installed first: at most 10 GB on the disk" in said.export_text()
 
 
 def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(make, world, said, monkeypatch):

@@ -110,9 +110,7 @@ class Library:
 
     def section_at(self, address: int) -> str:
         """The name of the section that is loaded at an address; empty where none is."""
-        loaded = (
-            name for name, (at, _, size, flags) in self.sections.items() if flags & 2 and at <= address < at + size
-        )
+        loaded = (of for of, (at, _, size, flags) in self.sections.items() if flags & 2 and at <= address < at + size)
         return next(loaded, "")
 
     def imported(self, slot: int) -> str:

@@ -18,6 +18,9 @@ from ..system.errors import SessionError
 AT_ONCE = 6
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
 
+GIGABYTES = 5.0
+"""The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
+
 SHARED = 2
 """Releases that a session of times shares with the next. One ties the two; the second shows what a session does to a series
 on one release, which one alone cannot tell from a change."""

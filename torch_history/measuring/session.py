@@ -42,7 +42,7 @@ from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
 from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
-from .plan import Plan
+from .plan import GIGABYTES, Plan
 from .progress import Shown, minutes, shown_installing
 from .recording import RecordedResults, Told, first_words
 from .server import Server, prepare_all
@@ -504,6 +504,11 @@ class Session:
 
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
+        if new := [tag for tag in tags if not self.environment.folder(self._axis.find(tag)).exists()]:
+            what = "1 release is" if len(new) == 1 else f"{len(new)} releases are"
+            console.print(
+                f"{what} installed first: at most {GIGABYTES * len(new):.0f} GB on the disk, a minute each or more."
+            )
         for number, tag in enumerate(tags, start=1):
             with shown_installing(console, f"Preparing {tag} ({number} of {len(tags)})"):
                 self._select(tag)
@@ -568,9 +573,7 @@ class Session:
 
     def _of_turn(self, metrics: list[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
         """Those of a question's metrics that round `turn` measures on this device, times first: the first one is asked."""
-        known = sorted(
-            ((metric, metric_of(metric["name"])) for metric in metrics), key=lambda one: one[1].kind == COUNTS
-        )
+        known = sorted(((one, metric_of(one["name"])) for one in metrics), key=lambda pair: pair[1].kind == COUNTS)
         only = self._only(turn)
         return [metric for metric, of in known if only in ("", of.kind) and self._device in of.devices]
 

@@ -14,10 +14,7 @@ from contract.metrics import metric_of
 
 from ...store.launches import Launch, files_of, machines_in
 from ...store.sources import versions
-from ..plan import AT_ONCE, SHARED, middle, overlapping
-
-GIGABYTES = 5.0
-"""The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
+from ..plan import AT_ONCE, GIGABYTES, SHARED, middle, overlapping
 
 UNKNOWN_SECONDS = 100.0
 """Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""

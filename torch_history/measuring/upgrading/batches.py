@@ -68,9 +68,7 @@ def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int
     ):
         while len(found.tries) < until:
             below = max((b for b, each in found.tries.items() if each.outcome in passing), default=0)
-            above = min(
-                (b for b, each in found.tries.items() if each.outcome not in passing and b > below), default=None
-            )
+            above = min((b for b, one in found.tries.items() if one.outcome not in passing and b > below), default=None)
             if above is not None and above <= below + 1:
                 break
             guess = _guess(found, room) if len(found.tries) < tries - 1 else None
