@@ -166,9 +166,9 @@ class CodePair:
     def what_changed(self, series: Series, ratio: float, others: Collection[str] = ()) -> WhatChanged | None:
         """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at. `others`
         are cases that did not change so, and tell nothing of it but that no instruction differs in any of this layout."""
-        case = self.case_of(series, others) or self._same_in_all(series, ratio)
-        found = self.of_case(case, ratio) if case else None
-        return None if found and found.kind in SAME_CODE and not _tells(found, _size(series)) else found
+        cases = filter(None, (self.case_of(series, others), self._same_in_all(series, ratio)))
+        found = (self.of_case(case, ratio) for case in cases)
+        return next((one for one in found if one.kind not in SAME_CODE or _tells(one, _size(series))), None)
 
     def _same_in_all(self, series: Series, ratio: float) -> str | None:
         """As `case_of`, where no instruction differs in any size that begins with the same word as the series' own."""
