@@ -504,7 +504,8 @@ class Session:
 
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
-        if new := [tag for tag in tags if not self.environment.folder(self._axis.find(tag)).exists()]:
+        folder = getattr(self.environment, "folder", None)  # none where a torch that is installed is measured
+        if new := [tag for tag in tags if folder and not folder(self._axis.find(tag)).exists()]:
             what = "1 release is" if len(new) == 1 else f"{len(new)} releases are"
             console.print(
                 f"{what} installed first: at most {GIGABYTES * len(new):.0f} GB on the disk, a minute each or more."
