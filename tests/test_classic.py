@@ -163,6 +163,8 @@ def test_every_page_works_without_a_network(address: str, browser: Any) -> None:
     page.locator("#regressions-body td a", has_text=f"{TIME}('scripted')").click()  # one alone: another-box has too few
     page.locator("#main-graph canvas.flot-base").wait_for()
     assert page.locator("#graphdisplay-state-params .btn.active").all_inner_texts() == ["test-box"]
+    page.goto(f"{address}#{TIME}?machine=%E0%A4%A")
+    assert "This address cannot be read" in page.get_by_role("alert").inner_text()
     page.get_by_role("link", name="torch-history").click()
     page.wait_for_function("document.title == 'front page'")
     assert trouble == []

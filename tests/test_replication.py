@@ -127,10 +127,7 @@ def test_a_change_says_whether_another_machine_has_it(results):
     lane = next(one for one in every if (one.name, one.environment) == ("here", HERE))
     assert told in told_of(lane, lane.every.pairs.index((OLD, NEW)), elsewhere_of(lane, every))["sure"]
     standings = {one["parameters"][0]: one["on_other_machines"] for one in json.loads(as_json(found))["changes"]}
-    assert (standings["large"], standings["here"], standings["small"]) == (
-        *("replicated", "not replicated"),
-        "not testable",
-    )
+    assert [standings[one] for one in ("large", "here", "small")] == ["replicated", "not replicated", "not testable"]
 
 
 def test_a_copy_of_a_machines_folder_confirms_nothing(results):

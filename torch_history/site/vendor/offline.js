@@ -28,6 +28,22 @@
         };
     }
 
+    /* asv's script ends at an address that it cannot decode. Registered before asv's own, so that asv sees the new one. */
+    function readAddress() {
+        try {
+            decodeURIComponent(window.location.hash);
+        } catch {
+            window.location.replace('#/');
+            $(function () {
+                var words = 'This address cannot be read: something after a % in it is no letter. The page opens at its beginning.';
+                $('<p role="alert" class="alert alert-warning"></p>').text(words).prependTo('body');
+            });
+        }
+    }
+
+    readAddress();
+    window.addEventListener('hashchange', readAddress);
+
     var asv;
     var last;
     var openers = {
