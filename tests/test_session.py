@@ -228,7 +228,7 @@ def test_plan_that_names_cases_measures_no_others(make, world, said):
 def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     make(variants=("even",), sizes=("small", "paper")).measure(said)
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
-    assert "2 releases are installed first: at most 10 GB on the disk" in said.export_text()
+    assert "2 releases are installed first: at most 11 GB on the disk" in said.export_text()
 
 
 def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(make, world, said, monkeypatch):

@@ -164,7 +164,7 @@ class CodePair:
     new: Code
 
     def what_changed(self, series: Series, ratio: float, others: Collection[str] = ()) -> WhatChanged | None:
-        """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at. `others`
+        """What changed for a time of `series` that is `ratio` times as long; None where nothing tells of it. `others`
         are cases that did not change so, and tell nothing of it but that no instruction differs in any of this layout."""
         cases = filter(None, (self.case_of(series, others), self._same_in_all(series, ratio)))
         found = (self.of_case(case, ratio) for case in cases)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
+from packaging.version import Version
+
 from contract.metrics import metric_of
 
 from ..releases.axis import Axis, Release
@@ -18,12 +20,18 @@ from ..system.errors import SessionError
 AT_ONCE = 6
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
 
-GIGABYTES = 5.0
-"""The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
+SIZES, LARGEST = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5)), 5.5
+"""A version -> gigabytes that an environment of an earlier release takes at most, with what it shares with others; and those
+of a newer one."""
 
 SHARED = 2
 """Releases that a session of times shares with the next. One ties the two; the second shows what a session does to a series
 on one release, which one alone cannot tell from a change."""
+
+
+def gigabytes(version: str) -> float:
+    """What a release takes on the disk at most, about; `v2.1.0` or `2.1.0`."""
+    return next((size for newer, size in SIZES if Version(version) < Version(newer)), LARGEST)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
 from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
-from .plan import GIGABYTES, Plan
+from .plan import Plan, gigabytes
 from .progress import Shown, minutes, shown_installing
 from .recording import RecordedResults, Told, first_words
 from .server import Server, prepare_all
@@ -508,7 +508,7 @@ class Session:
         if new := [tag for tag in tags if folder and not folder(self._axis.find(tag)).exists()]:
             what = "1 release is" if len(new) == 1 else f"{len(new)} releases are"
             console.print(
-                f"{what} installed first: at most {GIGABYTES * len(new):.0f} GB on the disk, a minute each or more."
+                f"{what} installed first: at most {sum(map(gigabytes, new)):.0f} GB on the disk, a minute each or more."
             )
         for number, tag in enumerate(tags, start=1):
             with shown_installing(console, f"Preparing {tag} ({number} of {len(tags)})"):

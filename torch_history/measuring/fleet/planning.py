@@ -14,7 +14,7 @@ from contract.metrics import metric_of
 
 from ...store.launches import Launch, files_of, machines_in
 from ...store.sources import versions
-from ..plan import AT_ONCE, GIGABYTES, SHARED, middle, overlapping
+from ..plan import AT_ONCE, SHARED, gigabytes, middle, overlapping
 
 UNKNOWN_SECONDS = 100.0
 """Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""
@@ -96,10 +96,8 @@ def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]
 def sessions(every: Sequence[Sequence[str]], work: Work, known: Rates, what: str) -> Table:
     """The sessions, `what` one is called, and how long each takes by what is `known`; `every` has the tags of each."""
     minutes = [work.seconds(known, tags) / 60 for tags in every]
-    gigabytes = GIGABYTES * len({*itertools.chain(*every)})
-    said = (
-        f"About {max(1, round(sum(minutes)))} min in all, at most {gigabytes:.0f} GB to install. Nothing was measured."
-    )
+    needed = sum(map(gigabytes, {*itertools.chain(*every)}))
+    said = f"About {max(1, round(sum(minutes)))} min in all, at most {needed:.0f} GB to install. Nothing was measured."
     if unknown := [question for question in work.questions if not any(question == of for of, _ in known)]:
         said += f" No duration of {', '.join(unknown)} is stored, so that of these is a guess."
     table = Table(box=None, caption=said, caption_justify="left")

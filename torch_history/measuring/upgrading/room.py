@@ -4,20 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.version import Version
-
 from ...releases import environments
 from ...releases.added import Sized
 from ...releases.axis import Release
 from ...system.errors import UserError
+from ..plan import gigabytes
 from ..progress import minutes
 from .search import expected_releases
-
-SIZES = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5))
-"""A version -> gigabytes that an environment of an earlier release takes at most, with what it shares with others."""
-
-LARGEST = 5.5
-"""Gigabytes of the environment of a newer one."""
 
 GIGABYTE = 1e9
 
@@ -44,8 +37,7 @@ class Room:
 
     def takes(self, release: Release) -> float:
         """Gigabytes of a release with what is added to it, at most, about."""
-        sizes = (size for version, size in SIZES if Version(release.version) < Version(version))
-        return next(sizes, LARGEST) + self.added
+        return gigabytes(release.version) + self.added
 
     def make(self, releases: Sequence[Release], used: Sequence[str]) -> None:
         """Removes what is not needed until `releases` fit: of this lane, first those `used` longest ago, then others. Raises

@@ -35,7 +35,7 @@
         } catch {
             window.location.replace('#/');
             $(function () {
-                var words = 'This address cannot be read: something after a % in it is no letter. The page opens at its beginning.';
+                var words = 'This address cannot be read: a % in it does not begin the code of a letter. The page opens at its beginning.';
                 $('<p role="alert" class="alert alert-warning"></p>').text(words).prependTo('body');
             });
         }
