@@ -16,6 +16,9 @@ from .processes import ran
 
 MB = 2**20
 
+TICK = 0.02
+"""Seconds by which two clocks of the system may differ: that of processes which still run tells hundredths."""
+
 TORCH = """
 import time
 time.sleep(0.1)
@@ -120,10 +123,10 @@ def told(suite: Path, workload: str, variant: str) -> dict[str, Any]:
 
 def test_only_the_step_is_timed(suite):
     worked, waited = told(suite, "known", "worked"), told(suite, "known", "waited")
-    assert 0.1 <= worked["busy"] < 0.2
+    assert 0.1 <= worked["busy"] <= worked["seconds"] + TICK
     assert worked["seconds"] >= 0.1
     assert waited["seconds"] >= 0.1
-    assert waited["busy"] < 0.002
+    assert waited["busy"] <= waited["seconds"] - 0.1 + TICK
 
 
 @pytest.mark.parametrize("variant", ["by_child_that_ended", "by_child_that_runs"])
@@ -149,7 +152,7 @@ def test_the_variants_hold_what_they_are_named_after(suite):
     of = {name: told(suite, "start_up", name) for name in ("import_torch", "first_operator")}
     of |= {name: told(suite, "start_up", name) for name in ("forked_worker", "spawned_worker")}
     assert of["import_torch"]["seconds"] >= 0.1
-    assert of["import_torch"]["busy"] < 0.05
+    assert of["import_torch"]["busy"] <= of["import_torch"]["seconds"] - 0.1 + TICK
     assert of["import_torch"]["memory"] > 50 * MB
     assert of["first_operator"]["seconds"] >= 0.07
     assert of["first_operator"]["busy"] >= 0.05
