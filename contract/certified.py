@@ -23,6 +23,7 @@ NOT_ASKED = {
     "warm_up": "it calls cuDNN, which the recorder refuses",
     "start_up": "what a start takes is measured on a CPU",
     "models": "some of its models call cuDNN, cuFFT or cuSOLVER, which the recorder refuses",
+    "compiling": "its convolutions call cuDNN, which the recorder refuses",
     "products": "its convolutions call cuDNN, which the recorder refuses",
 }
 """Questions that are left out -> why."""

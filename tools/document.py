@@ -31,7 +31,7 @@ BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `make document` -->", "<!-- end of o
 SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 9
 """The releases whose comparison the README shows, and how many lines of it."""
 
-UNCLAIMED = ("models", "products")
+UNCLAIMED = ("models", "products", "compiling")
 """Questions that are asked without a claim: their pages have what changed most."""
 
 BEGIN_MOST, END_MOST = "<!-- what changed most: by `make document` -->", "<!-- end of what changed most -->"
