@@ -305,7 +305,7 @@ def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(c
         assert "(started: 1, before: 0)" in said
 
 
-@pytest.mark.parametrize("metric", ["first_call", "second_call"])
+@pytest.mark.parametrize("metric", ["first_call", "second_call", "worst_call"])
 def test_first_calls_of_a_question_are_timed_and_have_a_script(environments, tmp_path, metric):
     python = environment(environments, "v2.15.0", "3.11") / "bin" / "python"
     asked = Subject(ROOT, "warm_up", "scripted", "one shape", metric)
@@ -313,6 +313,8 @@ def test_first_calls_of_a_question_are_timed_and_have_a_script(environments, tmp
     timed = launch.ask({"do": "time"})
     launch.close()
     assert 0 < timed["cpu"] < 20
+    if metric == "worst_call":
+        return  # a script cannot tell which it is
     path = tmp_path / "script.py"
     path.write_text(script(asked, ""), encoding="utf-8")
     printed = ran(python, path).stdout

@@ -320,3 +320,20 @@ def test_memory_and_counts_are_explained_by_fusion_alone() -> None:
 def test_time_that_did_not_change_needs_no_cause() -> None:
     time = change("time", 1.0, 1.0, Verdict.SAME)
     assert why([time, change("operators", 1, 9, Verdict.MORE)], OLD, OLD) == {}
+
+
+@pytest.mark.parametrize(
+    ("worst", "expected"),
+    [
+        *((0.05, "because of a lever"), (0.5, "unexplained")),  # the median took the rest of the ratio
+        (2.0, "unexplained"),
+    ],
+)
+def test_slowest_call_over_the_median_has_the_cause_of_that_call_where_it_makes_the_ratio(
+    worst: float, expected: str
+) -> None:
+    way = Verdict.FASTER if worst < 1 else Verdict.SLOWER
+    call, ratio = change("worst_call", 1.0, worst, way), change("worst_over_median", 1.0, 0.04, Verdict.FASTER)
+    ends = {"old": "v2.0.0", "new": "v2.0.1", "ratio": worst, "verdict": "CAUSE", "words": "because of a lever"}
+    known = Known(call.series.environment, call.series.benchmark, CASE, **ends)  # type: ignore[arg-type]
+    assert why([call, ratio], {**OLD, "torch": "2.0.0"}, OLD, [known])[ratio.series] == expected

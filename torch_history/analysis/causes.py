@@ -233,7 +233,10 @@ def why(
             moved_beside = _beside(change, beside[_case(change.series)])
             is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
             certain = _found(change, old, new) or _answered(change, old, new) or (moved_beside if is_fusion else None)
-            because = _of_evidence(change, old, new, known, certain, (code or {}).get(change.series)) or moved_beside
+            because = _of_evidence(change, old, new, known, certain, (code or {}).get(change.series)) or _of_ratio(
+                change, beside[_case(change.series)].get("worst_call"), old, new, known
+            )
+            because = because or moved_beside
             against = _not_seen_again(change, old, new, known)
             if because or against:
                 found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
@@ -285,6 +288,15 @@ def _of_evidence(
         or _explained(change, old, new, elsewhere)
         or _explained(change, old, new, unknown)
     )
+
+
+def _of_ratio(
+    change: Change, worst: Change | None, old: Mapping[str, Any], new: Mapping[str, Any], known: Sequence[Known]
+) -> Because | None:
+    """Of the slowest call over the median what is known of that call, where it changed the same way and by enough."""
+    if change.series.metric != "worst_over_median" or not worst or worst.verdict is not change.verdict:
+        return None
+    return _of_evidence(worst, old, new, known, None, None) if _weighs(worst, change) else None
 
 
 def _not_seen_again(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
@@ -397,7 +409,7 @@ def _explained(
     fitting = [
         one
         for one in known
-        if _is_of(one, change.series)
+        if (_is_of(one, change.series) or _is_of_same_binary(one, change.series))
         and () < before <= _version(one.old[1:]) < _version(one.new[1:]) <= now
         and change.ratio
         and (one.ratio > 1) == (change.ratio > 1)
@@ -406,9 +418,11 @@ def _explained(
     ]
     if not fitting:
         return None
-    most = max(fitting, key=lambda one: (-TOLD.index(one.verdict), abs(math.log(one.ratio))))
+    here = change.series.environment
+    most = max(fitting, key=lambda one: (one.environment == here, -TOLD.index(one.verdict), abs(math.log(one.ratio))))
     part = "" if _ends(most) == ends else f" (from {most.old} to {most.new})"
-    return Because(f"{most.words}{part}", Basis.EVIDENCE)
+    where = "" if most.environment == here else f"; seen in {most.environment}, which has the same binary"
+    return Because(f"{most.words}{part}{where}", Basis.EVIDENCE)
 
 
 def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> Because | None:
@@ -425,6 +439,13 @@ def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> Bec
 
 def _is_of(one: Known, series: Series) -> bool:
     return (one.environment, one.benchmark, one.parameters) == (series.environment, series.benchmark, series.parameters)
+
+
+def _is_of_same_binary(one: Known, series: Series) -> bool:
+    """Whether a cause is that of the same series in another lane, whose wheels of both releases hold the same binaries."""
+    lanes = one.environment, series.environment
+    is_same_case = (one.benchmark, one.parameters) == (series.benchmark, series.parameters) and lanes[0] != lanes[1]
+    return is_same_case and one.verdict in FOUND_ON and all(by_code.same_code(lanes, tag) for tag in (one.old, one.new))
 
 
 def _ends(one: Known) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -111,8 +111,10 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
     """A script that prints the seconds of a call, of the processor or by the wall's `clock`, or what it counts; `head` is
     its first comment. Raises CannotReproduce."""
     own = subject.workload.endswith(".py")
-    if subject.is_once and METRICS[subject.metric].measured != SEQUENCE:
-        raise CannotReproduce("What is measured is a new process, and no call that a script could make.")
+    if subject.metric == "worst_call" or (subject.is_once and METRICS[subject.metric].measured != SEQUENCE):
+        raise CannotReproduce(
+            "What is measured is a new process, or one of many calls, and no call that a script could make."
+        )
     path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
     copied = _Copy(subject.root / OURS)
     source = copied.source(path)

@@ -8,7 +8,17 @@ from ..system.errors import SessionError
 SCALES = ("small", "paper")
 """Sizes that are measured when asked for; any other always is, unless sizes are asked for by their whole names."""
 
-ORDER = ("intersection", "batching", "selection", "saved_tensors", "warm_up", "start_up", "models", "products", "compiling")
+ORDER = (
+    "intersection",
+    "batching",
+    "selection",
+    "saved_tensors",
+    "warm_up",
+    "start_up",
+    "models",
+    "products",
+    "compiling",
+)
 """Questions in the order in which a limit lets them through: first those whose answers differ most between devices."""
 
 DECIDING = " x 100"
