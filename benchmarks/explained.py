@@ -129,8 +129,9 @@ def _first_calls(workload: ModuleType, request: dict, step: dict) -> dict:
         from .own import of_first_calls
 
         workload = of_first_calls(workload)
-    is_worst = request["metric"] == "worst_call"
-    before = sequence._in_a_fork(lambda: _worst(workload, request)) if is_worst else request["metric"] == "second_call"
+    before = {"second_call": 1}.get(request["metric"], 0)
+    if request["metric"] == "worst_call":
+        before = sequence._in_a_fork(lambda: _worst(workload, request))["before"]
     with sequence.empty_caches():
         arguments = workload.inputs(request["size"], "cpu", SEED)
         call: Any = workload.variants[request["variant"]](arguments)
@@ -141,12 +142,12 @@ def _first_calls(workload: ModuleType, request: dict, step: dict) -> dict:
         return _once(step, lambda: call(argument))
 
 
-def _worst(workload: ModuleType, request: dict) -> int:
-    """How many calls of a sequence come before the slowest of all but the first."""
+def _worst(workload: ModuleType, request: dict) -> dict:
+    """`before`: how many calls of a sequence come before the slowest of all but the first."""
     with sequence.empty_caches():
         arguments = workload.inputs(request["size"], "cpu", SEED)
         seconds, _ = sequence.run(workload.variants[request["variant"]](arguments), arguments, "cpu")
-    return max(range(1, len(seconds)), key=seconds.__getitem__)
+    return {"before": max(range(1, len(seconds)), key=seconds.__getitem__)}
 
 
 def _once(step: dict, call: Any) -> dict:

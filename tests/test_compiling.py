@@ -45,8 +45,8 @@ def test_every_step_of_a_variant_has_the_loss_and_the_gradients_of_its_model(var
     results = results_of(variant)
     compiling.check(ARGUMENTS, results)
     plain = models._Training(variant.split("_")[0], *models._built(variant.split("_")[0], ARGUMENTS.drawn))()
-    for value, expected in zip(results[-1].values, plain.values):
-        np.testing.assert_allclose(value.numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
+    for place, expected in enumerate(plain.values):
+        np.testing.assert_allclose(results[-1].values[place].numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
     assert len(quick_compile) == variant.endswith("_compiled")
 
 
@@ -63,5 +63,5 @@ def test_a_step_that_is_missing_or_has_another_gradient_is_refused():
 def test_where_there_is_no_compiler_a_sentence_says_so():
     if hasattr(torch, "compile") and (sys.version_info < (3, 11) or compilers.release() >= (2, 1)):
         pytest.skip("this release has torch.compile")
-    with pytest.raises(Unavailable, match="torch.compile needs torch >= 2"):
+    with pytest.raises(Unavailable, match="needs torch >= 2"):
         compiling.variants["transformer_compiled"](ARGUMENTS)

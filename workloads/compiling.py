@@ -58,4 +58,4 @@ variants = {
     "convolutional": _step("convolutional", False),
     "convolutional_compiled": _step("convolutional", True),
 }
-"""Name of a variant -> what builds its callable of a step's number from `inputs`; building is not part of any measurement."""
+"""Name of a variant -> what builds its callable of a step's number from `inputs`, which is not part of a measurement."""
