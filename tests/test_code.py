@@ -174,6 +174,21 @@ def test_changed_code_that_holds_too_little_of_the_time_is_no_cause() -> None:
     assert [one.name for one in found.functions] == ["small"]
 
 
+@pytest.mark.parametrize(("samples", "named"), [(40_000, ["grows"]), (400, ["stays"])])
+def test_the_function_is_named_whose_time_may_have_changed_and_not_one_that_holds_more_and_stayed(samples, named):
+    """Of 100 parts of time 60 stay in one function, and 30 become 50 in the other, which few samples cannot tell."""
+
+    def ends(digest: str, stays: float, grows: float) -> dict[str, Any]:
+        each = {name: replace(symbol(f"{digest} {name}", name=name), source=name) for name in ("stays", "grows")}
+        hot = {"stays": (round(samples * stays), ""), "grows": (round(samples * grows), "")}
+        return {"symbols": each, "hot": {"samples": samples, "symbols": hot}}
+
+    old, new = ends("old", 60 / 100, 30 / 100), ends("new", 60 / 120, 50 / 120)
+    of_case = CodePair(release("v2.0.1", **old), release("v2.1.0", **new)).of_case(CASE, 1.2)
+    assert [one.name for one in of_case.functions] == named
+    assert of_case.kind is Kind.CODE
+
+
 def test_new_code_is_the_cause_where_it_does_what_code_without_a_name_did() -> None:
     """Loops of old MKL have no name: four fifths of the old release's samples lie outside every function."""
     old = release("v2.0.1", {"symbols": {"k": (10, "")}, "elsewhere": {"libtorch_cpu": 80}})

@@ -36,6 +36,9 @@ LEAST_SAMPLES = 100
 LEAST = 0.5
 """Share of the difference by which the time in changed code must have changed, where it is called the cause."""
 
+LEAST_EACH = 0.1
+"""As LEAST, of each kernel that is named."""
+
 LEAST_SHOWN = 0.02
 """Share of the samples from which on a library outside PyTorch is told."""
 
@@ -190,12 +193,14 @@ class CodePair:
         python = _python(self.old, self.new, case)
         needed = MOSTLY * (1 - min(ratio, 1 / ratio))
         kind, is_cause = _kind(shares, busy * sum(one.share for one in more), python, outside, needed)
+        samples = self.old.series[case].samples, self.new.series[case].samples
+        if kind is Kind.CODE:
+            functions = _may_have_grown(functions, [of_end for _, of_end in ends], samples, ratio)
         named = [self._within_kernel(one, case) for one in _named(functions, kind, needed)]
         if kind is Kind.CODE:
-            samples = self.old.series[case].samples, self.new.series[case].samples
             old, new = (_unnamed(end.series[case]) for end in (self.old, self.new))
-            grew = _may_have_grown((_changed(ends[0][0]) + old, _changed(ends[1][0]) + new), samples, ratio)
-            is_cause = is_cause and grew and sum(one.share for one in named) >= needed
+            held, error = _held((_changed(ends[0][0]) + old, _changed(ends[1][0]) + new), samples, ratio)
+            is_cause = is_cause and held + error >= LEAST and sum(one.share for one in named) >= needed
         shown = tuple(named), (*more[:MOST_NAMED], *instead), tuple(python[:MOST_NAMED])
         return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
 
@@ -298,12 +303,30 @@ def _alike(size: str, other: str) -> tuple[bool, bool, int, float]:
     return size == other, words[:1] == others[:1], len({*words} & {*others}), -apart
 
 
-def _may_have_grown(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -> bool:
-    """Whether the time in changed code, by its shares of so many samples of old and new, may have changed by at least LEAST
-    of the whole difference: a share has the error of a binomial, of which two are allowed."""
+def _held(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -> tuple[float, float]:
+    """By how much of the whole difference the time in some code changed, by its shares of so many samples of old and new,
+    and how far off that may be: a share has the error of a binomial, of which two are allowed."""
     errors = [math.sqrt(share * (1 - share) / max(1, count)) for share, count in zip(shares, samples, strict=True)]
     held = (shares[1] * ratio - shares[0]) / (ratio - 1) if ratio != 1 else 0.0
-    return held + 2 * (errors[1] * ratio + errors[0]) / max(1e-9, abs(ratio - 1)) >= LEAST
+    return held, 2 * (errors[1] * ratio + errors[0]) / max(1e-9, abs(ratio - 1))
+
+
+def _may_have_grown(
+    functions: list[Function], ends: list[list[Function]], samples: tuple[int, int], ratio: float
+) -> list[Function]:
+    """Those of source files whose time may have changed the way of the whole: a compiler moves code between functions of a
+    file. Where the time of a file surely stayed its functions are left out, unless nothing else is left. Of libraries all
+    stay, since older ones do not name their loops."""
+    shares: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
+    for of_end, found in zip(shares, ends, strict=True):
+        for one in found:
+            of_end[one.symbol.source or one.kernel] += one.share
+    found = []
+    for one in functions:
+        old, new = (min(1.0, of_end[one.symbol.source or one.kernel]) for of_end in shares)
+        if library_of(one.name) or sum(_held((old, new), samples, ratio)) >= LEAST_EACH:
+            found.append(one)
+    return found if any(one.state in CHANGED for one in found) else functions
 
 
 def of_times(
