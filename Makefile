@@ -128,8 +128,8 @@ document: .venv/ready
 # make lock   pins the tool's own environment anew, with a developer's tools and without, and what a kit carries for Python 3.10 to 3.13
 lock: .venv/ready
 	$(UV) pip compile --quiet --group kit --universal --python-version 3.10 --generate-hashes --no-header --upgrade --output-file kit.lock
-	$(UV) pip compile --quiet pyproject.toml --group dev --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
-	$(UV) pip compile --quiet pyproject.toml --group build --constraint requirements.lock --generate-hashes --python-version 3.11 --no-header --upgrade --output-file tool.lock
+	$(UV) pip compile --quiet pyproject.toml --extra compare --group dev --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
+	$(UV) pip compile --quiet pyproject.toml --extra compare --group build --constraint requirements.lock --generate-hashes --python-version 3.11 --no-header --upgrade --output-file tool.lock
 
 # make clean   removes the tool's environment, the releases' environments and the site
 clean:

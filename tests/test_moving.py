@@ -287,8 +287,26 @@ def test_an_action_installs_what_is_locked_alone():
     ours, everybody = (dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)) for text in locks.values())
     assert ours.items() <= everybody.items()
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    lines = [*asked["project"]["dependencies"], *asked["dependency-groups"]["build"]]
+    project = asked["project"]
+    lines = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["compare"],
+        *asked["dependency-groups"]["build"],
+    ]
     assert {canonicalize_name(re.split(r"[<>=]", line)[0]) for line in lines} <= ours.keys()
+
+
+def test_a_move_is_answered_without_scipy_and_a_comparison_names_it(tmp_path):
+    (tmp_path / "requirements.txt").write_text("torch==2.4.0\n")
+    program = "import sys; sys.modules['scipy'] = None; from torch_history.__main__ import main; main()"
+    move = ran(
+        sys.executable, "-c", program, "requirements", tmp_path / "requirements.txt", "--to", "2.15.0", code=None
+    )
+    assert move.returncode in (0, 3), move.stderr
+    assert move.stdout.startswith("PyTorch 2.4.0 -> 2.15.0")
+    refused = ran(sys.executable, "-c", program, "compare", "2.14.1", "2.15.0", "--all", code=None)
+    assert "`compare` needs the package scipy" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""SciPy's special functions, imported when one is first asked for: measuring a single release asks for none, and a machine
-with a GPU may have no SciPy."""
+"""SciPy's special functions, imported when one is first asked for: measuring a single release and moving a requirements file
+ask for none, and SciPy is larger than all else that is installed."""
 
 from typing import Any
 

@@ -92,6 +92,8 @@ def _measured(suite: suites.Suite, environment: str, old: "Release", new: "Relea
         return answer.in_short(compare.find(suite.results, machine, environment, *tags))
     except UserError as error:
         return {"why": str(error)}
+    except ModuleNotFoundError as error:
+        return {"why": f"comparing needs the package {error.name}, which is not installed."}
 
 
 def _sections(answer: dict[str, Any]) -> list[tuple[str, list[str]]]:
