@@ -52,7 +52,7 @@ class _Sentences(WithFormer):
                 raise
             refuse(
                 f"`{context.invoked_subcommand}` needs the package {package}, which {sys.executable} does not have. Install "
-                "it (`torch-history[compare]` brings it), or run this command elsewhere: what was measured here can be copied."
+                "torch-history[compare], which brings it, or run this command elsewhere: what was measured can be copied."
             )
         except MemoryError:
             refuse(f"Memory ran out. {MORE_MEMORY}")
