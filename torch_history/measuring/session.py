@@ -278,12 +278,12 @@ class Session:
         decided = found.series - found.undecided - found.hopeless - found.needless
         told = f"{decided} of {found.series} times are conclusive{given_up}"
         if not found.undecided:
-            return {}, f"After {turn - 1} rounds, {told}."
+            return {}, f"After round {turn - 1}, {told}."
         chosen = found.within(left)
         if not chosen:
             self._over = True
             return {}, (
-                f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive, and would take "
+                f"The budget is spent after round {turn - 1}. {told}. {found.undecided} are inconclusive, and would take "
                 f"{minutes(found.seconds)} more."
             )
         work: _Work = defaultdict(dict)
