@@ -318,7 +318,7 @@ def in_code(found: WhatChanged, old: Mapping[str, Any], new: Mapping[str, Any]) 
     if found.kind is Code.CODE:
         return f"{because} {_listed([*dict.fromkeys(_of_function(one, old, new) for one in found.functions)])}"
     if found.kind is Code.PYTHON:
-        return f"{because} other Python code runs ({', '.join(found.python[:2])})"
+        return f"{because} other Python code runs ({', '.join(found.python)})"
     if found.kind is Code.OUTSIDE:
         libraries = [OUTSIDE.get(library, library) for library in found.outside]
         return f"outside PyTorch's code: the time is spent in {_listed(libraries[:2])}"

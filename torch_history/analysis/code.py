@@ -57,6 +57,12 @@ LOOKED_AT = "release-py3.11"
 OF_TORCH = ("libtorch", "libc10")
 """How the names of PyTorch's own libraries begin."""
 
+REUSED = "_reused "
+"""What is in the name of a variant of selection that makes its index once."""
+
+INSTALLERS = ("_distutils_hack", "_virtualenv")
+"""How the functions of Python begin that an environment brings and no release."""
+
 INTERPRETER = "Python"
 """The library whose samples are those of functions written in Python."""
 
@@ -224,7 +230,7 @@ class CodePair:
         size = _size(series)
         for begin, known in self._known(series):
             if sizes := [case.removeprefix(begin) for case in known if case not in others]:
-                return begin + max(sizes, key=lambda other: _alike(size, other))
+                return begin + max(sizes, key=lambda other: _alike(size, other, REUSED in begin))
         return None
 
     def _known(self, series: Series) -> Iterator[tuple[str, list[str]]]:
@@ -293,13 +299,16 @@ def _tells(found: WhatChanged, size: str) -> bool:
     return is_same or (begins_alike and _changed(found.shares) <= NEXT_TO_NONE)
 
 
-def _alike(size: str, other: str) -> tuple[bool, bool, int, float]:
+def _alike(size: str, other: str, is_reused: bool = False) -> tuple[bool, bool, int, float]:
     """How alike two sizes are: the same one, the same first word, the number of common words, and how near their numbers are
-    on a scale of logarithms, of which the first count most: `99 % x 100` is nearer to `50 % x 100` than to `1 % x 100`."""
+    on a scale of logarithms, of which the first count most: `99 % x 100` is nearer to `50 % x 100` than to `1 % x 100`.
+    Where something is made once and reused it takes one part in so many uses: `x 10` is near `x 100`."""
     words, others = (re.findall(r"[^\d\s,]+", one) for one in (size, other))
-    numbers = ([float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", one)] for one in (size, other))
+    numbers = [[float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", one)] for one in (size, other)]
+    uses = [of.pop() for of in numbers] if "% x" in size and "% x" in other else []
     pairs = enumerate(zip(*numbers, strict=False), 1)
     apart = sum(abs(math.log1p(one) - math.log1p(another)) / place for place, (one, another) in pairs)
+    apart += 2 * abs(1 / uses[0] - 1 / uses[1]) if uses and is_reused else 0
     return size == other, words[:1] == others[:1], len({*words} & {*others}), -apart
 
 
@@ -511,7 +520,7 @@ def _python(old: Code, new: Code, case: str) -> list[str]:
         digests = old.functions.get(name, ""), new.functions.get(name, "")
         is_other = all(digests) and digests[0] != digests[1]
         is_alone = _is_alone(name, before, now) or _is_alone(name, now, before)
-        if any(digests) and (is_other or is_alone):
+        if any(digests) and (is_other or is_alone) and not name.startswith(INSTALLERS):
             found[name] = not is_alone, -max(before.get(name, 0.0), now.get(name, 0.0)), name
     return sorted(found, key=found.__getitem__)
 
