@@ -163,13 +163,19 @@ def test_slow_change_is_explained_by_evidence_of_both_its_ends_and_not_by_that_o
     "other",
     [
         *(known(case=("'mask'", "'large'")), known("v2.0.0", "v2.2.0"), known("v2.0.1", "v2.3.0"), known(ratio=0.9)),
-        *(known(ratio=1.02), known()._replace(environment="release-py3.9")),
+        *(known(ratio=1.02), known()._replace(environment="installed-py3.9")),
         known()._replace(benchmark="saved_tensors.SavedTensors.track_forward_time"),
     ],
     ids=["another size", "begins before", "ends after", "the other way", "too small", "another lane", "another metric"],
 )
 def test_evidence_of_something_else_is_not_told(other: Known) -> None:
     assert said(SLOWER, new=NEW, known=[other]) == "unexplained"
+
+
+def test_evidence_of_another_lane_with_the_same_binary_is_told_and_says_where_it_was_seen() -> None:
+    other = known()._replace(environment="release-py3.9")
+    assert said(SLOWER, new=NEW, known=[other]).endswith("; seen in release-py3.9, which has the same binary")
+    assert "seen in" not in said(SLOWER, new=NEW, known=[other, known()])
 
 
 def test_a_cause_that_is_gone_does_not_explain_what_is_left_between_ends_further_apart() -> None:
