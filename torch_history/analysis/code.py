@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,6 +165,10 @@ class WhatChanged:
     python: tuple[str, ...] = ()
 
 
+_End = tuple[Mapping[State, float], list[Function]]
+"""What was seen at one end: the share of the samples in functions of each state, and the functions."""
+
+
 @dataclass(frozen=True)
 class CodePair:
     """The code of two releases for one Python."""
@@ -189,14 +193,12 @@ class CodePair:
 
     def of_case(self, case: str, ratio: float) -> WhatChanged:
         """The same of a case that was looked at in both releases, by its name."""
-        ends = [self._at_end(case, end) for end in (self.old, self.new)]
+        ends, operators, python = self._looked_at(case)
         shares, functions = max(ends, key=lambda of: _changed(of[0]))
         outside = _outside((self.new if ratio > 1 else self.old).series[case])
-        operators = _operators(self.old.series[case], self.new.series[case])
         more = [one for one in operators if (one.new > one.old) == (ratio > 1)]
         instead = [one for one in operators if one not in more and one.inside >= PART][:1]
         busy = 1 - outside.get(INTERPRETER, 0.0)  # in operators at most: their shares are of their own time
-        python = _python(self.old, self.new, case)
         needed = MOSTLY * (1 - min(ratio, 1 / ratio))
         kind, is_cause = _kind(shares, busy * sum(one.share for one in more), python, outside, needed)
         samples = self.old.series[case].samples, self.new.series[case].samples
@@ -209,6 +211,17 @@ class CodePair:
             is_cause = is_cause and held + error >= LEAST and sum(one.share for one in named) >= needed
         shown = tuple(named), (*more[:MOST_NAMED], *instead), tuple(python[:MOST_NAMED])
         return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
+
+    @functools.cached_property
+    def _looked_at(self) -> Callable[[str], tuple[list[_End], list[Operator], list[str]]]:
+        """What of a case is the same for every ratio: both ends, its operators and its functions of Python."""
+
+        def of(case: str) -> tuple[list[_End], list[Operator], list[str]]:
+            ends = [self._at_end(case, end) for end in (self.old, self.new)]
+            operators = _operators(self.old.series[case], self.new.series[case])
+            return ends, operators, _python(self.old, self.new, case)
+
+        return functools.cache(of)
 
     def _within_kernel(self, one: Function, case: str) -> Function:
         """A function that only one end has is a kernel that changed, where other functions of the kernel run at both. Loops
@@ -243,8 +256,7 @@ class CodePair:
         """Whether both releases were looked at for long enough."""
         return all(case in end.series and end.series[case].samples >= LEAST_SAMPLES for end in (self.old, self.new))
 
-    def _at_end(self, case: str, end: Code) -> tuple[Mapping[State, float], list[Function]]:
-        """By what was seen at one end: the share of the samples in functions of each state, and the functions."""
+    def _at_end(self, case: str, end: Code) -> _End:
         hot, other, of_digest = end.series[case], self.old, self._old_digests
         if end is self.old:
             other, of_digest = self.new, self._new_digests
@@ -397,7 +409,17 @@ def pair_of(environment: str, old: str, new: str) -> CodePair | None:
     if not environment.startswith(RELEASE):
         return None
     before, now = (_seen(environment, tag) for tag in (old, new))
-    return CodePair(before, now) if before and now else None
+    if not before or not now:
+        return None
+    key = id(before), id(now)  # which a pair that is kept holds
+    if len(_PAIRS) >= MOST_PAIRS:
+        _PAIRS.clear()
+    return _PAIRS.setdefault(key, CodePair(before, now))
+
+
+MOST_PAIRS = 512
+_PAIRS: dict[tuple[int, int], CodePair] = {}
+"""Pairs that were looked at, with what each keeps."""
 
 
 def _seen(environment: str, tag: str) -> Code | None:

@@ -552,10 +552,13 @@ def _happened(
     for series in found:
         if not series.varies:
             exact[series.environment, series.question, series.parameters].append(series)
-    happened, beside_of = [], functools.cache(functools.partial(verdicts.compare_history, found))
-    for step in steps:
+    every = [
+        (step, Change(step.series, step.verdict, step.before, step.after, step.ratio, step.low, step.high))
+        for step in steps
+    ]
+    happened, codes = [], _codes(every, found)
+    for step, change in every:
         series = step.series
-        change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
         if step.kind is Kind.DRIFT:
             because = of_ends(change, step.old, step.new, known)
         else:
@@ -564,21 +567,26 @@ def _happened(
                 for other in exact[series.environment, series.question, series.parameters]
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-            code = _code_of(change, step, found, beside_of)
+            code = codes[step.old, step.new]
             because = why({**beside, series: change}.values(), before, after, known, code).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         happened.append(Happened(change, _where(step), because, elsewhere, _net(step)))
     return happened
 
 
-def _code_of(
-    change: Change, step: Step, found: History, beside_of: Callable[[str, str], list[Change]]
-) -> dict[Series, WhatChanged]:
-    """What changed in the code of a step of a time that was measured on a processor; `beside_of` compares all series."""
-    launches = [launch for launch, _ in found.get(step.series, {}).get(step.new, [])]
-    device = {"device": next((str(launch.facts.get("device") or "cpu") for launch in launches), "cpu")}
-    pair = pair_on(device, step.series.environment, step.old, step.new)
-    return of_times([change], pair, beside_of(step.old, step.new)) if pair and change.verdict in TIMES else {}
+def _codes(every: Iterable[tuple[Step, Change]], found: History) -> Mapping[tuple[str, str], dict[Series, WhatChanged]]:
+    """Old and new release -> what changed in the code of each time with a step there, where a processor was measured."""
+    together: dict[tuple[str, str, str, str], list[Change]] = defaultdict(list)
+    for step, change in every:
+        if step.kind is not Kind.DRIFT and change.verdict in TIMES:
+            launches = [launch for launch, _ in found.get(step.series, {}).get(step.new, [])]
+            device = next((str(launch.facts.get("device") or "cpu") for launch in launches), "cpu")
+            together[step.old, step.new, device, step.series.environment].append(change)
+    codes: dict[tuple[str, str], dict[Series, WhatChanged]] = defaultdict(dict)
+    for (old, new, device, environment), changes in together.items():
+        if pair := pair_on({"device": device}, environment, old, new):
+            codes[old, new].update(of_times(changes, pair, verdicts.compare_history(found, old, new)))
+    return codes
 
 
 def _where(step: Step) -> str:
