@@ -18,7 +18,6 @@ from msgspec import Struct, convert
 
 from contract.metrics import METRICS, STEADY, TIMES
 
-from ..store.launches import Case, Launch
 from .labels import coded
 from .levels import REPEATED, USUAL, Seen, Usual, by_themselves, on_one_thread
 from .series import Block, History
@@ -608,7 +607,8 @@ def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | N
         if (series.question, series.metric) != (question, wanted.metric) or len(series.parameters) != 2:
             continue
         variant, size = series.plain
-        levels = _levels(releases)
+        numbers = {tag: [case.number for _, case in of if case.number is not None] for tag, of in releases.items()}
+        levels = {tag: statistics.median(of) for tag, of in numbers.items() if of}
         if levels and variant in wanted.variants and wanted.size in size:
             shown[series.benchmark, size][variant] = levels
     if not shown:
@@ -623,12 +623,6 @@ def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | N
     (benchmark, size), variants = min(shown.items(), key=place)
     ordered = [variant for variant in wanted.variants if variant in variants]
     return {"benchmark": benchmark, "size": size, "variants": ordered}
-
-
-def _levels(releases: Mapping[str, Sequence[tuple[Launch, Case]]]) -> dict[str, float]:
-    """The median number of each release that has any."""
-    numbers = {tag: [case.number for _, case in of if case.number is not None] for tag, of in releases.items()}
-    return {tag: statistics.median(of) for tag, of in numbers.items() if of}
 
 
 def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:

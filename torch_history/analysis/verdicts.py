@@ -211,7 +211,8 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     is one beside which the others weigh next to nothing: an infinite error."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
-    shift, error, freedom, rounds = (np.array([getattr(one, name) for one in found]) for name in OF_CONTRASTS)
+    each = ([getattr(one, name) for one in found] for name in ("shift", "error", "freedom", "rounds"))
+    shift, error, freedom, rounds = map(np.array, each)
     launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
     shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
     like = fit.like_launches()
@@ -219,9 +220,6 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
-
-
-OF_CONTRASTS = ("shift", "error", "freedom", "rounds")
 
 
 def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:

@@ -7,7 +7,6 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
-    from ..measuring.subjects import OwnWorkload
 
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
@@ -123,6 +121,7 @@ def compare_stored(
     """
     from ..analysis import compare as said
     from ..store.launches import packages_words, read_environment
+    from ..store.own import reasons
     from ..store.sources import own_versions
 
     if not old:
@@ -143,7 +142,11 @@ def compare_stored(
     gc.disable()  # what a short command makes goes with its process
     workload = workload and workload.resolve()
     suite = suites.load()
-    own = _own(workload) if workload else None
+    own = None
+    if workload:
+        from ..measuring.subjects import OwnWorkload  # what measures takes long to import
+
+        own = OwnWorkload.of(workload)
     results, versions = (own.folder / "results", own_versions(own.question, own.text)) if own else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = machine_of(results, machine, tags, environment, questions)
@@ -151,7 +154,9 @@ def compare_stored(
         comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
         comparison = replace(comparison, file=str(workload or ""), axis=[one.tag for one in suite.axis.releases])
     except said.CannotCompare as error:
-        raise UserError(" ".join([str(error), *_skipped(results, environment, tags)])) from error
+        why = reasons(results.parent, environment)
+        skipped = [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
+        raise UserError(" ".join([str(error), *skipped])) from error
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
@@ -288,18 +293,3 @@ def _tell_changes(
     hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
     return len(found)
-
-
-def _own(workload: Path) -> "OwnWorkload":
-    """A user's file. Raises UserError where it is not read. Imported here: what measures takes long to import."""
-    from ..measuring.subjects import OwnWorkload
-
-    return OwnWorkload.of(workload)
-
-
-def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
-    """Why releases were skipped for the file whose `results` these are, in sentences."""
-    from ..store.own import reasons
-
-    why = reasons(results.parent, environment)
-    return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]

@@ -464,13 +464,6 @@ def first_words(message: str) -> str:
     return said[:LONGEST_MESSAGE]
 
 
-def _raised(output: str) -> str:
-    """The exception of the last traceback, with its message: what follows its frames, which are indented."""
-    after = output.rpartition(TRACEBACK)[2].splitlines()[1:]
-    begin = next((number for number, line in enumerate(after) if line and not line[0].isspace()), len(after))
-    return "\n".join(after[begin:] or output.strip().splitlines()[-1:])
-
-
 def _failure(output: str, exit_status: int) -> str:
     """One sentence from the exit status, and the last words, of a process that gave no number."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -484,7 +477,10 @@ def _failure(output: str, exit_status: int) -> str:
     if exit_status == JSON_ERROR_RETCODE and lines[-1:] == [_EMPTY_ANSWER]:
         exit_status, lines = 0, lines[:-1]
     elif exit_status == 1 and TRACEBACK in output:
-        said = first_words(_raised(output)).removeprefix("benchmarks.common.").removeprefix("CaseFailed: ")
+        after = output.rpartition(TRACEBACK)[2].splitlines()[1:]  # frames, which are indented, then what was raised
+        begin = next((number for number, line in enumerate(after) if line and not line[0].isspace()), len(after))
+        raised = "\n".join(after[begin:] or output.strip().splitlines()[-1:])
+        said = first_words(raised).removeprefix("benchmarks.common.").removeprefix("CaseFailed: ")
         return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)", "", said)
     last = f": {lines[-1].removeprefix('asv: ')[:400]}" if lines else ""
     status = f" with exit status {exit_status} and no" if exit_status > 0 else " without an"

@@ -206,7 +206,8 @@ class Session:
             (question, index): case
             for question, metrics in questions.items()
             for index, case in enumerate(_cases(metrics[0]))
-            if self._asked(case)
+            if not self.plan.cases or case in self.plan.cases
+            if choice.is_asked(case, self.plan.sizes, self.plan.variants)
         }
         if not self.plan.within:
             yield set(where)
@@ -437,7 +438,8 @@ class Session:
                         if timed:
                             self._wait()
                     self._shown.advance()
-                told = {tag: servers[tag].results.returned(index) for tag in sorted(tags, key=self._place)}
+                on_axis = sorted(tags, key=lambda name: self._axis.position(self.plan.arm(name).tag))
+                told = {tag: servers[tag].results.returned(index) for tag in on_axis}
                 values.compare(Path(self._values), {tag: found for tag, found in told.items() if found})
                 self._watch.control()
         finally:
@@ -446,10 +448,6 @@ class Session:
                 of_tag = [of for of in metrics if tag not in part.timed or not reuse.is_count(of["name"])]
                 server.results.record(of_tag, conditions, self.conf.results_dir)
         return "disturbed" not in conditions, rest
-
-    def _place(self, name: str) -> int:
-        """Where the release that a name of the plan stands for is on the axis."""
-        return self._axis.position(self.plan.arm(name).tag)
 
     def _wait(self) -> None:
         """Waits until the processor is calm, as long as patience lasts."""
@@ -469,8 +467,10 @@ class Session:
         return Server(self.conf, self.environment, results, request, takes_turns=self._in_turns)
 
     def _take_turns(self, metrics: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated."""
-        return self._in_turns and any(_steady(metric) for metric in metrics)
+        """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated within a
+        process."""
+        known = [metric_of(metric["name"]) for metric in metrics]
+        return self._in_turns and any(of.varies and of.measured == STEADY for of in known)
 
     def _missing(self, turn: int, questions: _Questions, work: _Work) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
@@ -495,12 +495,6 @@ class Session:
                     missing[timed][index] = tuple(tag for tag in tags if left[tag])
             parts += [_Part(question, some, on) for on, of_them in missing.items() for some in _in_parts(of_them)]
         return parts
-
-    def _asked(self, case: tuple[str, ...]) -> bool:
-        """Whether this plan measures that case."""
-        if self.plan.cases and case not in self.plan.cases:
-            return False
-        return choice.is_asked(case, self.plan.sizes, self.plan.variants)
 
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
@@ -630,12 +624,6 @@ def _told(known: reuse.Known, facts: Mapping[str, Any]) -> Told:
     own = {name: facts[name] for name in ("torch", "python", "threads", "device") if name in facts}
     of_case = {"unavailable": case.unavailable} if case.unavailable else {"detectable": case.detectable}
     return Told({**own, **of_case, reuse.TAKEN: known.source}, "", 0, math.nan if case.value is None else case.value)
-
-
-def _steady(metric: Mapping[str, Any]) -> bool:
-    """Whether its calls are repeated within a process."""
-    known = metric_of(metric["name"])
-    return known.varies and known.measured == STEADY
 
 
 def _number(cases: _Cases) -> int:

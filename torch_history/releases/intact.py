@@ -60,10 +60,11 @@ def _look(folder: Path, accepts: bool) -> Damage:
     unread: list[tuple[_File, list[int | str]]] = []
     for file in _files(folder):
         try:
-            stamp = _stamp(folder / file.place)
+            status = os.stat(folder / file.place)
         except OSError:
             found[file.package].append(os.path.basename(file.place))
             continue
+        stamp: list[int | str] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
         if known.get(file.place, [])[:3] == stamp:
             stamps[file.place] = known[file.place]
         else:
@@ -109,11 +110,6 @@ def _files(folder: Path) -> Iterator[_File]:
         for path, sha256 in rows(record):
             if sha256.startswith("sha256=") and ".dist-info/" not in path:
                 yield _File(package, os.path.join(packages, path), sha256.removeprefix("sha256="))
-
-
-def _stamp(path: Path) -> list[int | str]:
-    status = os.stat(path)
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _sha256(path: Path) -> str:
