@@ -22,7 +22,7 @@ from torch_history.analysis.causes import FOUND
 from torch_history.analysis.compare import find
 from torch_history.analysis.series import SHOWN
 from torch_history.analysis.verdicts import human
-from torch_history.site.code import code_of
+from torch_history.site.build import code_of
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .processes import ROOT

@@ -5,12 +5,15 @@
 `--check` writes nothing; exit code 1 means that a file is out of date.
 """
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from torch_history.analysis import bases, compare, power, steps
+from torch_history.analysis import answer, bases, compare, power, steps
+from torch_history.analysis.causes import evidence, unconfirmed
 from torch_history.analysis.labels import explained
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, history
@@ -18,10 +21,10 @@ from torch_history.cli import suite as suites
 from torch_history.releases.axis import Axis
 from torch_history.site import calibration
 from torch_history.store.certificates import certificates_in
-from torch_history.store.launches import Launch, machines_in, read_on_axis
+from torch_history.store.launches import Launch, machines_in, read_environment, read_on_axis
 from torch_history.system.files import write_atomically
 
-from .pages import between, claims, coverage, moves, recorded
+from .pages import between, claims, coverage, recorded
 
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
@@ -47,7 +50,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
     happened = steps.of_history(found, axis)
     answered = claims.lanes(results, launches, axis)
-    evidence = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
+    shown = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
     certificates = certificates_in(results)
     rows = bases.rows((each.told for each in answered), axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
@@ -71,9 +74,9 @@ def documents(suite: suites.Suite) -> dict[str, str]:
         "docs/generated/answers.md": "\n".join(
             [claims.HEADER + on_a_gpu, "", claims.table(rows, "../questions"), "", *rose, ""]
         ),
-        "contract/moves.json": moves.document(results, machine, lane, found, axis),
+        "contract/moves.json": _moves(results, machine, lane, found, axis),
         "docs/generated/coverage.md": coverage.document(launches, axis),
-        "docs/generated/calibration.md": calibration.document(results, evidence),
+        "docs/generated/calibration.md": calibration.document(results, shown),
     }
 
 
@@ -131,6 +134,19 @@ def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]
         return []
     lines = compare.text(compare.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
     return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
+
+
+def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -> str:
+    """contract/moves.json: `from to` -> `answer.in_short` of a move from each release of a lane of `machine` to its newest.
+    `torch-history requirements` tells it in a second, and where it is installed without results."""
+    tags = sorted({tag for releases in found.values() for tag in releases}, key=axis.position)
+    facts = {tag: read_environment(results, machine, tag, lane) for tag in tags}
+    known, missed, told = evidence(results, machine), unconfirmed(results, machine, found), {}
+    for old in tags[:-1]:
+        said = compare.compared(machine, lane, old, tags[-1], found, facts, "cpu", known, "1")
+        not_again = {series for series, *pair in missed if pair == [old, tags[-1]]}
+        told[f"{old} {tags[-1]}"] = answer.in_short(replace(said, unconfirmed=not_again))
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
 def _holds(file: Path, text: str) -> bool:

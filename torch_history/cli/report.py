@@ -6,7 +6,7 @@ import gc
 import json
 import shlex
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
+    from ..analysis.series import History
 
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
@@ -178,7 +179,6 @@ def compare_stored(
 
 def _list_own() -> None:
     """Prints each file of the user's own that was measured: where, when, and what did not run of it."""
-    from ..analysis.not_run import not_run
     from ..analysis.series import history
     from ..store.launches import read_launches
     from ..store.own import measured, only_skipped, reasons
@@ -190,7 +190,7 @@ def _list_own() -> None:
         )
         lines.append(f"  {each.folder}")
         launches = read_launches(each.folder / "results", each.machine, each.environment)
-        lines += [f"  {sentence}" for sentence in not_run(history(launches))]
+        lines += [f"  {sentence}" for sentence in _not_run(history(launches))]
         skipped = reasons(each.folder, each.environment, each.began)
         lines += [f"  {tag} was skipped: {why}" for tag, why in skipped.items()]
     for folder, environment in only_skipped(cache()):
@@ -198,6 +198,27 @@ def _list_own() -> None:
         lines += [f"  {tag} was skipped: {why}" for tag, why in reasons(folder, environment).items()]
     nothing = f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
     click.echo("\n".join(lines) or nothing)
+
+
+def _not_run(found: "History") -> list[str]:
+    """A sentence for each case that gave no number at all on some releases, by reason: `plain small did not run on v2.0.1:
+    no kernel.` A case that lacks one metric and has another did run."""
+    ran: dict[tuple[tuple[str, ...], str], bool] = {}
+    why: dict[tuple[tuple[str, ...], str], str] = {}
+    for series, of in found.items():
+        for tag, pairs in of.items():
+            key = series.parameters, tag
+            ran[key] = ran.get(key, False) or any(case.number is not None for _, case in pairs)
+            why.setdefault(key, pairs[-1][1].reason)
+    releases: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
+    for (parameters, tag), has_number in ran.items():
+        if not has_number:
+            releases[parameters, " ".join(why[parameters, tag].split()).rstrip(".")].append(tag)
+    said = []
+    for (parameters, reason), tags in releases.items():
+        case = " ".join(part.strip("'") for part in parameters).strip()
+        said.append(f"{case} did not run on {', '.join(tags)}: {reason}.")
+    return said
 
 
 def _deciding(results: Path, comparison: "Comparison") -> str:

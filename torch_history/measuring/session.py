@@ -37,7 +37,7 @@ from ..releases.axis import Axis
 from ..releases.environments import InstallationError
 from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file, read_launches
 from ..system.errors import SessionError
-from ..system.files import is_text, read_object, write_atomically
+from ..system.files import read_object, write_atomically
 from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
@@ -579,7 +579,7 @@ class Session:
     def _stored_state(self) -> dict[str, Any]:
         try:
             state = read_object(self.state) if self.state.exists() else {}
-            if state and not is_text(state.get("id")):
+            if state and not isinstance(state.get("id"), str):
                 raise ValueError("it names no session")
         except ValueError as error:
             log.warning(f"{self.state}: {error}, so a new session begins. The measurements of the last one are kept.")

@@ -22,7 +22,7 @@ from contract.carried import CARRIED
 from ...releases.axis import Axis, Release
 from ...releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
 from ...system.errors import SessionError, UserError
-from ...system.files import is_text, read_bytes, read_object, write_atomically
+from ...system.files import read_bytes, read_object, write_atomically
 from . import parts
 from .elf import libraries, symbols
 
@@ -341,7 +341,7 @@ def _mark(path: Path) -> dict[str, Any]:
     """Raises SessionError where an environment's mark is damaged."""
     try:
         mark = read_object(path)
-        if not is_text(mark.get("kind")) or not is_text(mark.get("python")):
+        if not isinstance(mark.get("kind"), str) or not isinstance(mark.get("python"), str):
             raise ValueError("it is no carried release's")
     except (OSError, ValueError) as error:
         raise SessionError(f"{path} cannot be read: {error}. Unpack the release again.") from error
