@@ -42,10 +42,9 @@ from ..measuring.plan import (
     new_releases,
 )
 from ..measuring.progress import minutes
-from ..measuring.recorded import RecorderEnvironment
 from ..measuring.reuse import taken_words
 from ..measuring.session import SESSIONS, Session
-from ..measuring.subjects import InstalledEnvironment, OwnWorkload
+from ..measuring.subjects import InstalledEnvironment, OwnWorkload, RecorderEnvironment
 from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment, prune
 from ..site import calibration as reports

@@ -42,16 +42,12 @@ def install(folder: Path, fresh: Callable[[], None], forget: Callable[[Damage], 
     if found := damage(folder):
         forget(found)
         fresh()
-        _look(folder, accepts=True)
+        damage(folder, accepts=True)
 
 
-def damage(folder: Path) -> Damage:
-    """What is not as it was installed in `folder`, an environment or a folder of added packages; empty where all is."""
-    return _look(folder, accepts=False)
-
-
-def _look(folder: Path, accepts: bool) -> Damage:
-    """`damage`; what RECORDs say otherwise is kept as right where this `accepts` it."""
+def damage(folder: Path, accepts: bool = False) -> Damage:
+    """What is not as it was installed in `folder`, an environment or a folder of added packages; empty where all is. What
+    RECORDs say otherwise is kept as right where this `accepts` it."""
     known: dict[str, list[int | str]] = {}
     with contextlib.suppress(ValueError):
         known = {place: stamp for place, stamp in read_object(folder / STAMPS).items() if isinstance(stamp, list)}

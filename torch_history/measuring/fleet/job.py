@@ -58,9 +58,9 @@ def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     from ..machine import asked, decided, describe
     from ..machine_records import use
     from ..plan import Plan, anchored
-    from ..recorded import RecorderEnvironment
     from ..recording import RecordedResults
     from ..session import Session, load_suite
+    from ..subjects import RecorderEnvironment
 
     if order.offline:
         # What the login node installed lies beside its environments, also where a node has its own.

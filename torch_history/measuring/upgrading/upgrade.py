@@ -19,7 +19,7 @@ from ...store.causes import NOT_LOOKED_INTO
 from ...system.errors import UserError
 from ..budget import Effort
 from ..reuse import taken_words
-from .search import Look, Moved, Search, Span, Task, expected_releases
+from .search import Look, Moved, Search, Task, expected_releases
 from .sessions import Case, NotInstalled, Sessions, Spent
 
 DRIVING = ("worse", "better")
@@ -210,14 +210,12 @@ class Upgrade:
 
     def _places(self, series: Series) -> list[Place]:
         """Where it changed, oldest first, as far as that is known."""
-        spans = self.search.spans.get(series, [])
-        return [self._place(series, span) for span in sorted(spans, key=lambda span: span.new)]
-
-    def _place(self, series: Series, span: Span) -> Place:
-        comparison, change = self._seen(series, *span.seen)
-        seen = self.tags[span.seen[0]], self.tags[span.seen[1]]
-        because = comparison.because(series)
-        return Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because)
+        found = []
+        for span in sorted(self.search.spans.get(series, []), key=lambda span: span.new):
+            comparison, change = self._seen(series, *span.seen)
+            seen, because = (self.tags[span.seen[0]], self.tags[span.seen[1]]), comparison.because(series)
+            found.append(Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because))
+        return found
 
     def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
         """Raises LookupError where the two were not compared."""
