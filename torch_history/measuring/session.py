@@ -182,7 +182,9 @@ class Session:
         if self.plan.workload and not self.plan.cases and not (self.resumed or self.finished):
             self._try_own_workload(console)
         self._install(console)
-        questions = _by_question(self._discover())
+        benchmarks, questions = self._discover(), dict[str, list[dict[str, Any]]]()
+        for name in sorted(benchmarks):
+            questions.setdefault(name.rpartition(".")[0], []).append(benchmarks[name])
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
@@ -601,13 +603,6 @@ def _suite(conf: Config) -> str:
             if path.suffix in (".py", ".cpp"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _by_question(benchmarks: Benchmarks) -> _Questions:
-    questions: _Questions = defaultdict(list)
-    for name in sorted(benchmarks):
-        questions[name.rpartition(".")[0]].append(benchmarks[name])
-    return dict(questions)
 
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:

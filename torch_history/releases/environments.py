@@ -255,20 +255,17 @@ def for_measuring(variables: Mapping[str, str]) -> dict[str, str]:
     return surroundings.for_measuring(variables)
 
 
-def _in_these_surroundings(run: Callable[..., Any]) -> Callable[..., Any]:
-    """asv's function that starts an interpreter which is there already, in the surroundings of releases."""
+def setup() -> None:
+    """asv calls this when it loads the plugin: `asv run -E existing` measures as all others do, in the same surroundings."""
+    run = environment.ExistingEnvironment.run
+    if hasattr(run, "__wrapped__"):
+        return
 
     @functools.wraps(run)
     def started(self: Any, args: list[str], **kwargs: Any) -> Any:
         return run(self, args, env=for_measuring(kwargs.pop("env", os.environ)), **kwargs)
 
-    return started
-
-
-def setup() -> None:
-    """asv calls this when it loads the plugin: `asv run -E existing` measures as all others do."""
-    if not hasattr(environment.ExistingEnvironment.run, "__wrapped__"):
-        environment.ExistingEnvironment.run = _in_these_surroundings(environment.ExistingEnvironment.run)
+    environment.ExistingEnvironment.run = started
 
 
 def requirements_of(release: Release) -> list[str]:

@@ -123,11 +123,6 @@ class Lane:
         return sessions_of(self.found)
 
     @property
-    def rank(self) -> tuple[bool, int]:
-        """Of lanes with as many releases the one is shown first on which something ran, and which measured more of each."""
-        return self.device == "recorder", -len(self.found)
-
-    @property
     def name(self) -> str:
         return str(self.machine["machine"])
 
@@ -197,7 +192,8 @@ def lanes(results_dir: Path, axis: Axis, here: str = "") -> list[Lane]:
             -axis.position(lane.releases[-1]),
             lane.name != here,
             -len(lane.releases),
-            *lane.rank,
+            lane.device == "recorder",  # of those with as many releases one on which something ran comes first
+            -len(lane.found),
             lane.id,
         ),
     )

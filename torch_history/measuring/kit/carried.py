@@ -55,10 +55,6 @@ print(json.dumps({
 """
 
 
-SHOWN = 80
-"""Characters of what is wrong with a stranger's file that are repeated."""
-
-
 class CarriedError(UserError):
     """A carried release that cannot be used here; the text says which, why, and what to do."""
 
@@ -92,7 +88,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.json.decode(read_bytes(path), type=cls)
         except (ValueError, RecursionError) as error:
-            words = "".join(each for each in str(error) if each.isprintable())[:SHOWN]
+            words = "".join(each for each in str(error) if each.isprintable())[: parts.SHOWN]
             raise CarriedError(
                 f"What was unpacked is no carried release, by its {path.name}: {words}. Carry the release again."
             ) from error
@@ -124,11 +120,6 @@ class Machine:
                 "libraries as packages. Name another one with --python."
             ) from error
         return cls(interpreter, **json.loads(told))
-
-    @property
-    def kind(self) -> str:
-        """The name of the environments of releases that run on this machine's libraries."""
-        return f"carried-cuda{self.cuda}-py{self.python}"
 
     @property
     def libraries(self) -> str:
@@ -281,7 +272,7 @@ def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, mac
         "packages": [*(each for each in machine.packages if not each.startswith("torch==")), f"torch=={release[1:]}"],
         "digests": dict(own),
         "cache": "",
-        "kind": machine.kind,
+        "kind": f"carried-cuda{machine.cuda}-py{machine.python}",
         "python": machine.python,
         CARRIED: {"cuda": machine.cuda, "library_calls": about.library_calls, "known": about.known},
     }

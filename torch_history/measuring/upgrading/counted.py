@@ -1,5 +1,6 @@
 """What does a workload take of a card on a release? Asked of a process that runs that release on the recorder."""
 
+import enum
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from recorder.cards import Card, cards
 from ...system.children import Answering, Ended
 from ...system.errors import UserError
 from ...system.program import SOURCES
-from .batches import Outcome, Try
 
 PROGRAM = """
 from pathlib import Path
@@ -42,6 +42,22 @@ SECRET = {
     "cublasLtMatmulAlgo": "cuBLASLt",
 }
 """How a call begins of a library whose workspace is known to nobody but it -> the library."""
+
+
+class Outcome(enum.Enum):
+    """What one try says. UNCLEAR: what was not counted decides."""
+
+    FITS = "fits"
+    UNCLEAR = "CAN'T TELL"
+    TOO_MUCH = "does not fit"
+
+
+@dataclass(frozen=True)
+class Try:
+    """One batch: its outcome, and the bytes that it took of the card, 0 where it did not end."""
+
+    outcome: Outcome
+    bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -153,10 +153,14 @@ class Upgrade:
     def run(self) -> None:
         """Measures what is needed and not stored, in the budget. What is interrupted leaves what is known so far. Raises
         NoRoom, and UserError where an end cannot be measured, or several releases between them cannot be installed."""
-        self.tell(f"Measuring both ends, {self.tags[0]} and {self.tags[-1]}.")
+        both = self.tags[0], self.tags[-1]
+        self.tell(f"Measuring both ends, {both[0]} and {both[1]}.")
         try:
             for share in (ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
-                self._measure_ends(share)
+                try:
+                    self.laboratory.measure(both, (), share)
+                finally:
+                    self._compare((0, len(self.tags) - 1), both, ())
                 changed = [one.series for one in self.ends.results if one.changed] if self.ends else []
                 driving = [*(one.series for one in self.driving), *changed]
                 self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
@@ -164,13 +168,6 @@ class Upgrade:
         except Spent:
             self.is_spent = self.search.best() is not None
         self.is_complete = True
-
-    def _measure_ends(self, share: float) -> None:
-        ends = self.tags[0], self.tags[-1]
-        try:
-            self.laboratory.measure(ends, (), share)
-        finally:
-            self._compare((0, len(self.tags) - 1), ends, ())
 
     @property
     def ends(self) -> Comparison | None:
@@ -246,19 +243,16 @@ class Upgrade:
             try:
                 self.laboratory.measure(tags, cases, 1 / max(1, (most or number) - number + 1))
             except NotInstalled as error:
-                self._pass_over(error)
+                self._refused += 1
+                if self._refused >= MOST_REFUSED:
+                    raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
+                self.left_out[error.tag] = str(error)
+                self.tell(f"{error.tag} is passed over: {error}")
                 return False
             for pair in ((old, middle), (middle, new)):
                 self._compare(pair, tags, cases)
         self._refused = 0
         return True
-
-    def _pass_over(self, error: NotInstalled) -> None:
-        self._refused += 1
-        if self._refused >= MOST_REFUSED:
-            raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
-        self.left_out[error.tag] = str(error)
-        self.tell(f"{error.tag} is passed over: {error}")
 
     def _compare(self, at: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
         """Compares the releases at two positions by the session of `tags` and `cases`."""
