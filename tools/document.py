@@ -20,11 +20,12 @@ from torch_history.analysis.series import History, history
 from torch_history.cli import suite as suites
 from torch_history.releases.axis import Axis
 from torch_history.site import calibration
-from torch_history.store.certificates import certificates_in
+from torch_history.store.certificates import Certificate, certificates_in
 from torch_history.store.launches import Launch, machines_in, read_environment, read_on_axis
+from torch_history.store.machines import record_of
 from torch_history.system.files import write_atomically
 
-from .pages import between, claims, coverage, recorded
+from .pages import between, claims, coverage
 
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
@@ -40,6 +41,21 @@ UNCLAIMED = ("models", "products")
 BEGIN_MOST, END_MOST = "<!-- what changed most: by `make document` -->", "<!-- end of what changed most -->"
 
 BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
+
+LISTED = 20
+"""Changes that are listed of each card."""
+
+RECORDED_HEADER = f"""\
+# What releases ask of CUDA
+
+`make document` writes this page from `results/`. **Recorded: no kernel ran.** Every number is a count of what a
+release asks of a pretended card; no time and no result comes from it. [How it is counted, and what is
+refused](../recorder.md). [How much was counted](coverage.md). [Why the largest changes happened](recorded-changes.md).
+
+Below are the {LISTED} largest changes of each card from a release to the next: one for each question, release, and bytes or
+count. What began at zero or ended there has no factor and is omitted. All changes of a card are listed by
+`torch-history regressions --machine recorded-turing-sm75-no-kernel-ran --limit 0`.
+"""
 
 
 def documents(suite: suites.Suite) -> dict[str, str]:
@@ -70,7 +86,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             for question, of in most.items()
             for page in [f"docs/questions/{question}.md"]
         },
-        "docs/generated/recorded.md": recorded.document(results, launches, axis, certificates),
+        "docs/generated/recorded.md": recorded(results, launches, axis, certificates),
         "docs/generated/answers.md": "\n".join(
             [claims.HEADER + on_a_gpu, "", claims.table(rows, "../questions"), "", *rose, ""]
         ),
@@ -147,6 +163,31 @@ def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -
         not_again = {series for series, *pair in missed if pair == [old, tags[-1]]}
         told[f"{old} {tags[-1]}"] = answer.in_short(replace(said, unconfirmed=not_again))
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
+def recorded(
+    results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis, certificates: Sequence[Certificate]
+) -> str:
+    """docs/generated/recorded.md: of each pretended card what a certificate compared, and its largest changes."""
+    parts = [RECORDED_HEADER]
+    for machine, launches in launches_of.items():
+        record = record_of(results / machine)
+        if record.get("device") == "recorder":
+            found = history(launches)
+            changes = compare.tell(steps.largest(steps.of_history(found, axis))[:LISTED], found, results, machine)
+            parts += [f"\n## {escape(machine)}\n\n| release | largest changes |\n|---|---|\n"]
+            parts += [f"| {escape(each.where)} | {escape(each.said)} |\n" for each in changes]
+            parts += [f"\n{_certified(each)}\n" for each in certificates if each.card == record.get("card")]
+    return "".join(parts)
+
+
+def _certified(certificate: Certificate) -> str:
+    """How many cases a certificate found equal, and which were not."""
+    said = f"{len(certificate.equal)} cases are equal to {escape(certificate.words)}"
+    different = ", ".join(
+        escape(f"{case} ({', '.join(sorted(what))})") for case, what in sorted(certificate.different.items())
+    )
+    return f"{said}; {len(certificate.different)} are not: {different}." if different else f"{said}; none differs."
 
 
 def _holds(file: Path, text: str) -> bool:

@@ -9,8 +9,7 @@ import click
 from contract.request import Request
 
 from ..measuring.fleet import head
-from ..measuring.fleet.attempts import OPEN
-from ..measuring.fleet.order import FLEETS, ORDER, Order
+from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, Order
 from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import describe

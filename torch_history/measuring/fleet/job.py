@@ -14,8 +14,7 @@ from typing import Any
 
 from ...system.errors import UserError
 from ...system.signals import received, stop_on_signals
-from .attempts import FINISHED, OPEN, RESULTS, job_of
-from .order import Order
+from .attempts import FINISHED, OPEN, RESULTS, Order, job_of
 
 MOST_REQUEUES = 20
 
