@@ -112,16 +112,12 @@ def _wheels(packages: Iterable[DistributionPackage]) -> dict[Version, list[Distr
     return dict(found)
 
 
-def _pythons(wheels: Sequence[DistributionPackage]) -> tuple[str, ...]:
-    """`3.11` of every wheel whose interpreter is a plain CPython: free-threaded builds (cp313t) are another one."""
-    tags = [tag for wheel in wheels for tag in parse_wheel_filename(wheel.filename)[3] if not tag.abi.endswith("t")]
-    minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
-    return tuple(f"3.{minor}" for minor in sorted(minors))
-
-
 def _described(index: PyPISimple, version: Version, wheels: Sequence[DistributionPackage]) -> Release:
     """An entry for the axis. Raises ValueError where the index does not tell all, and what reading its wheel raises."""
-    pythons = _pythons(wheels)
+    tags = [tag for wheel in wheels for tag in parse_wheel_filename(wheel.filename)[3]]
+    plain = [tag for tag in tags if not tag.abi.endswith("t")]  # free-threaded builds (cp313t) are another interpreter
+    minors = {int(match[1]) for tag in plain if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
+    pythons = tuple(f"3.{minor}" for minor in sorted(minors))
     if not pythons:
         raise ValueError("none of its wheels is for a plain CPython")
     uploads = [each.upload_time for each in wheels if each.upload_time]

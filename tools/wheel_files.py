@@ -87,6 +87,7 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
     ]
     torch = next(iter(folder.glob("lib/python*/site-packages/torch")))
     version = _text(torch / "version.py")
+    large = sorted((-size, path) for path, size in sizes["torch"].items() if size >= LEAST_LIBRARY and ".so" in path)
     return Wheel(
         python,
         value_in(version, "cuda"),
@@ -94,7 +95,7 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
         _cxx11_abi(torch),
         _glibc(torch),
         _architectures(torch),
-        _libraries(sizes["torch"]),
+        {re.sub(r"-[0-9a-f]{8,}", "", path.rpartition("/")[2]): -size for size, path in large},
         tuple(packages),
     )
 
@@ -140,11 +141,6 @@ def _architectures(torch: Path) -> tuple[str, ...]:
     content = library.read_bytes() if library.is_file() else b""
     found = re.findall(rb"(?:(?:sm|compute)_\d{2,3}[af]? ?){2,}", content)
     return tuple(max(found, key=len).decode().split()) if found else ()
-
-
-def _libraries(sizes: dict[str, int]) -> dict[str, int]:
-    large = sorted((-size, path) for path, size in sizes.items() if size >= LEAST_LIBRARY and ".so" in path)
-    return {re.sub(r"-[0-9a-f]{8,}", "", path.rpartition("/")[2]): -size for size, path in large}
 
 
 def main() -> None:

@@ -696,9 +696,12 @@ def _sure(comparison: Comparison) -> list[str]:
     single = [change for change in times if change.reason == SINGLE]
     if comparison.looked_at:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
+        margins = {one.series.measure.words: one.series.margin for one in times}
+        others = {words: margin for words, margin in margins.items() if margin not in (MARGIN, CALL_MARGIN)}
+        of_processes = "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
         lines.append(
             f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
-            f"({100 * CALL_MARGIN:.0f} % for single calls{_of_processes(times)}). "
+            f"({100 * CALL_MARGIN:.0f} % for single calls{of_processes}). "
             f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
@@ -737,14 +740,6 @@ def _sure(comparison: Comparison) -> list[str]:
             said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
             lines.append(f"Of the changed times, held against {held_against}: {said}.")
     return lines
-
-
-def _of_processes(times: Iterable[Change]) -> str:
-    """The other margins of what is measured of whole processes, by metric."""
-    others = {
-        one.series.measure.words: one.series.margin for one in times if one.series.margin not in (MARGIN, CALL_MARGIN)
-    }
-    return "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
 
 
 def text(

@@ -162,7 +162,14 @@ def compare_stored(
     if as_json:
         click.echo(said.as_json(comparison, failed))
     elif as_markdown:
-        link = _link(url, machine, environment, *tags) if url else ""
+        link = ""
+        if url:
+            from urllib.parse import urlencode
+
+            from ..site.data import lane_id
+
+            old, new = tags
+            link = f"{url}/index.html#{urlencode({'lane': lane_id(machine, environment), 'from': old, 'to': new})}"
         click.echo(said.markdown(comparison, everything, failed, link))
     else:
         hint = "" if comparison.changed else _deciding(results, comparison)
@@ -233,16 +240,6 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
     words += [*(["--lane", python] if is_lane else []), comparison.old, comparison.new]
     left = effort((launch for launch in stored if launch.benchmark in series), [(comparison.old, comparison.new)])
     return left_words([left], f"On that machine `{shlex.join(words)}` with")
-
-
-def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
-    """The address of a comparison on the site at `url`."""
-    from urllib.parse import urlencode
-
-    from ..site.data import lane_id
-
-    keys = urlencode({"lane": lane_id(machine, environment), "from": old, "to": new})
-    return f"{url}/index.html#{keys}"
 
 
 @click.command()

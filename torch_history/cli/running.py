@@ -201,7 +201,8 @@ class Run:
             session = self._session(plan)
             self.ran = self.ran or any(case.number is not None for of in session.launches() for case in of.cases)
             if asked.tells:
-                self._tell(session, _last_seen(group, later))
+                pairs = itertools.pairwise(group)  # what the next session has both of is told after that
+                self._tell(session, [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)])
                 left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs, beside=session.beside)]
                 said = taken_words(session.launches()), left_words(left, "The same command with")
                 click.echo("\n".join(filter(None, said)), nl=any(said))
@@ -342,12 +343,6 @@ def having(releases: Sequence[Release], environment: Any, out: Console, folder: 
     if not able:
         raise SessionError("None of these releases has the packages in `requirements`. Nothing was installed.")
     return able
-
-
-def _last_seen(group: Sequence[Release], later: Sequence[Release]) -> list[tuple[str, str]]:
-    """The neighbours of a session that the next one has not both of, so that nothing more will be known of them."""
-    pairs = itertools.pairwise(group)
-    return [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)]
 
 
 def rose(found: Comparison) -> list[Change]:

@@ -329,7 +329,9 @@ class RecordedResults(Results):
                     tuple(_case(cases[i], said[i]) for i in chosen),
                 )
             )
-            self._warn_of_another_torch(facts)
+            installed = facts.get("torch")
+            if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
+                log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
         super().add_result(benchmark, result, started_at, duration, selected_idx=chosen, **more)
 
     def save(self, result_dir: str) -> None:
@@ -380,11 +382,6 @@ class RecordedResults(Results):
                     f"A process of {self._commit_hash} measured on the {what} '{said}', and the record of this machine says "
                     f"'{recorded}'. Nothing of it was kept: name what to measure on with --device."
                 )
-
-    def _warn_of_another_torch(self, facts: dict[str, Any]) -> None:
-        installed = facts.get("torch")
-        if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
-            log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
 
 
 def _joined(benchmark: dict[str, Any], told: Mapping[int, Told]) -> BenchmarkResult:

@@ -495,7 +495,10 @@ class Session:
                 timed = tuple(tag for tag in tags if left[tag] and not _counts(left[tag]))
                 if any(left.values()):
                     missing[timed][index] = tuple(tag for tag in tags if left[tag])
-            parts += [_Part(question, some, on) for on, of_them in missing.items() for some in _in_parts(of_them)]
+            for on, of_them in missing.items():
+                items = list(of_them.items())
+                firsts = range(0, len(items), AT_A_TIME)
+                parts += [_Part(question, dict(items[first : first + AT_A_TIME]), on) for first in firsts]
         return parts
 
     def _install(self, console: Console) -> None:
@@ -624,9 +627,3 @@ def _told(known: reuse.Known, facts: Mapping[str, Any]) -> Told:
 def _number(cases: _Cases) -> int:
     """How many of a case on one release they are."""
     return sum(map(len, cases.values()))
-
-
-def _in_parts(cases: _Cases) -> Iterator[_Cases]:
-    items = list(cases.items())
-    for first in range(0, len(items), AT_A_TIME):
-        yield dict(items[first : first + AT_A_TIME])

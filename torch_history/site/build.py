@@ -154,7 +154,10 @@ def publish_site(
         _write_pages(new, axis, feeds, made, on_a_gpu, url)
         _write_first(new, told[0].lane)
         require_replaceable(html_dir, conf)
-        _swap(new, html_dir)
+        new.parent.chmod(0o755)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(html_dir, new.parent / "old")  # which goes with the scratch folder
+        os.rename(new, html_dir)
     return html_dir / "index.html"
 
 
@@ -195,14 +198,6 @@ def _with_pairs(told: Sequence[Published], folder: Path) -> list[Published]:
     for place, why_not in wrong.items():
         left_out(told[place].lane.name, told[place].lane.environment, why_not)
     return [of for place, of in enumerate(told) if place not in wrong]
-
-
-def _swap(new: Path, html_dir: Path) -> None:
-    """Puts `new` in the place of `html_dir`; the old site goes with the scratch folder."""
-    new.parent.chmod(0o755)
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(html_dir, new.parent / "old")
-    os.rename(new, html_dir)
 
 
 def _write_data(

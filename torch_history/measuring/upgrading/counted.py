@@ -77,7 +77,8 @@ class Wanted:
 def find(gpu: str, memory: float | None = None) -> Wanted:
     """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), with `memory` in gigabytes where that is given. Raises
     UserError where none is known."""
-    sold = _gigabytes(gpu)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", gpu.strip(), re.IGNORECASE)
+    sold = float(match[1]) if match else 0
 
     def is_meant(card: Card) -> bool:
         names = (card.key, card.title, *card.called)
@@ -99,12 +100,6 @@ def find(gpu: str, memory: float | None = None) -> Wanted:
 
 def _plain(name: str) -> str:
     return re.sub(r"nvidia|geforce|tesla|[\s_-]", "", name.lower())
-
-
-def _gigabytes(text: str) -> float:
-    """`24GB` or `24` as 24; 0 where it is no amount."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", text.strip(), re.IGNORECASE)
-    return float(match[1]) if match else 0
 
 
 class Process:

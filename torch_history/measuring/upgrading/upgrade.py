@@ -9,7 +9,7 @@ from contract.metrics import METRICS
 
 from ...analysis.causes import Known
 from ...analysis.compare import Comparison, compared
-from ...analysis.results import Result, results
+from ...analysis.results import results
 from ...analysis.series import Series, Verdict, history
 from ...analysis.verdicts import Change
 from ...explaining.counting import COUNTED
@@ -226,7 +226,9 @@ class Upgrade:
         for (at, _, _), one in self._told.items():
             for result in one.results if at == (old, new) else ():
                 if result.series == series:
-                    return look_at_result(result)
+                    is_known = result.changed or (result.difference is not None and not result.by_chance)
+                    moved = Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN
+                    return Look(moved, LEAST * result.changed)
         try:
             return look(self._seen(series, old, new)[1])
         except LookupError:
@@ -265,12 +267,6 @@ class Upgrade:
 
 LEAST = 0.01
 """The size of a change of a result: where it changed is looked for after what costs more."""
-
-
-def look_at_result(result: Result) -> Look:
-    """What a result says to the search."""
-    is_known = result.changed or (result.difference is not None and not result.by_chance)
-    return Look(Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN, LEAST * result.changed)
 
 
 def look(change: Change) -> Look:
