@@ -190,13 +190,10 @@ def _certified(certificate: Certificate) -> str:
     return f"{said}; {len(certificate.different)} are not: {different}." if different else f"{said}; none differs."
 
 
-def _holds(file: Path, text: str) -> bool:
-    return file.exists() and file.read_text(encoding="utf-8") == text
-
-
 def main() -> None:
     files = documents(suites.load())
-    stale = [name for name, text in files.items() if not _holds(Path(name), text)]
+    written = {name: Path(name).read_text(encoding="utf-8") for name in files if Path(name).exists()}
+    stale = [name for name, text in files.items() if written.get(name) != text]
     if "--check" in sys.argv[1:] and stale:
         sys.exit(f"These files are out of date: {', '.join(stale)}. Run `make document`.")
     for name in stale:

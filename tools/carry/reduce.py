@@ -145,26 +145,27 @@ def reduce_library(data: bytearray, architecture: int) -> Code:
         ours = [i for i in container.images if i.architecture == architecture and i.kind == CUBIN]
         units += bool(ours)
         size += sum(image.size for image in ours)
-        _fill(data, container, b"".join(bytes(data[i.at : i.end]) for i in ours) or another)
+        images = b"".join(bytes(data[i.at : i.end]) for i in ours) or another
+        room = container.end - container.begin
+        images = images if len(images) <= room else b""
+        data[container.begin : container.end] = images + bytes(room - len(images))
+        struct.pack_into("<Q", data, container.at + SIZE_AT, len(images))
     for section in sections(data):
         if section.name in NEVER_LOADED_SECTIONS and not section.address:
             data[section.offset : section.offset + section.size] = bytes(section.size)
     return Code(units, size)
 
 
-def _fill(data: bytearray, container: Container, images: bytes) -> None:
-    """Gives a container these images alone, none where they have no room, and zeros behind them up to where it ended."""
-    room = container.end - container.begin
-    images = images if len(images) <= room else b""
-    data[container.begin : container.end] = images + bytes(room - len(images))
-    struct.pack_into("<Q", data, container.at + SIZE_AT, len(images))
-
-
 def reduce_wheel(source: Path, target: Path, architecture: int, tell: Callable[[str], None]) -> Code:
     """Copies an unpacked wheel of torch into `target` without what is not needed, and returns what it has for that
     architecture. `tell` is given the name of each library. Raises UserError where that is nothing."""
     units = size = 0
-    for path in _needed(source):
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source).as_posix()
+        dropped = name.startswith(DROPPED) and not name.startswith(LOADED)
+        dropped |= path.suffix in NOT_LOADED or path.name == LIST_OF_FILES
+        if not path.is_file() or (dropped and not name.startswith(HEADERS)):
+            continue
         to = target / path.relative_to(source)
         to.parent.mkdir(parents=True, exist_ok=True)
         if LIBRARY.search(path.name):
@@ -179,12 +180,3 @@ def reduce_wheel(source: Path, target: Path, architecture: int, tell: Callable[[
     if not units:
         raise UserError(f"This release carries no code for sm_{architecture}, so it cannot be measured on such a GPU.")
     return Code(units, size)
-
-
-def _needed(source: Path) -> Iterator[Path]:
-    for path in sorted(source.rglob("*")):
-        name = path.relative_to(source).as_posix()
-        dropped = name.startswith(DROPPED) and not name.startswith(LOADED)
-        dropped |= path.suffix in NOT_LOADED or path.name == LIST_OF_FILES
-        if path.is_file() and (name.startswith(HEADERS) or not dropped):
-            yield path

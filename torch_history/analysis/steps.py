@@ -102,7 +102,7 @@ def of_history(history: History, axis: Axis) -> list[Step]:
         if not series.varies:
             found += _exact(series, _numbers(releases, axis))
     with on_one_thread():
-        found += _timed(history, axis)
+        found += [step for fit in history.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
 
 
@@ -245,11 +245,6 @@ class Chain:
         weights = np.zeros(len(self.tags))
         weights[new], weights[old] = 1.0, -1.0
         return weights
-
-
-def _timed(found: History, axis: Axis) -> list[Step]:
-    """Steps, excursions and drifts of all times of a lane."""
-    return [step for fit in found.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
 
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:

@@ -121,7 +121,10 @@ class Session:
         self._request = replace(asked, sizes=choice.scales(plan.sizes), device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
-        self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
+        # The same for sessions of which one goes on with the other: a plan on a machine, with a device.
+        with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        key = hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
+        self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{key}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
         begun = bool(stored and self.launches())
@@ -145,11 +148,6 @@ class Session:
         self._ends = math.inf
         self._values = ""
         """The folder of what cases return while it is compared, empty where it is not."""
-
-    def _key(self, plan: Plan) -> str:
-        """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
-        with_what = [vars(self.machine).get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
-        return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""

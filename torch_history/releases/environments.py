@@ -122,7 +122,10 @@ class ReleaseEnvironment(Virtualenv):
         folder = self.folder(release)
         with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
             self._make(release, folder, lock)
-            self.added = self._add(release, folder, lock)
+            try:
+                self.added = self._wanted(release, packages_of(folder)).add(folder, lock) if self.needed else None
+            except (AddingError, OSError) as error:
+                self._refuse(release, str(error))
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -143,15 +146,6 @@ class ReleaseEnvironment(Virtualenv):
                 "again. Other releases that share these files are looked at before they are measured."
             )
         self._build(release, folder, lock, found)
-
-    def _add(self, release: Release, folder: Path, lock: int) -> Path | None:
-        """Installs what is `needed`, and returns what to put on the path; None where nothing is."""
-        if not self.needed:
-            return None
-        try:
-            return self._wanted(release, packages_of(folder)).add(folder, lock)
-        except (AddingError, OSError) as error:
-            self._refuse(release, str(error))
 
     def lacking(self, release: Release) -> str:
         """Why what is `needed` cannot be had for a release, asked before that is installed; empty where it can."""

@@ -64,17 +64,13 @@ def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[st
         "sure": found.sure,
         "environments": found.environments,
         "not_measured": answer.not_measured(found),
-        "counted": _counted(overall.cases if overall else 0, found.looked_at, len(changes["series"])),
+        "counted": (
+            f"The typical change is over {overall.cases if overall else 0:,} cases, each by its main time. With their other "
+            f"times {found.looked_at:,} times were compared. With memory and the counts that changed "
+            f"{len(changes['series']):,} series are listed."
+        ),
         "changes": changes,
     }
-
-
-def _counted(cases: int, compared: int, listed: int) -> str:
-    """What each of the totals of a page counts, in sentences."""
-    return (
-        f"The typical change is over {cases:,} cases, each by its main time. With their other times {compared:,} times were "
-        f"compared. With memory and the counts that changed {listed:,} series are listed."
-    )
 
 
 def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[str, Any]:
