@@ -198,18 +198,15 @@ class Suite:
         for pattern, names in TESTS.items():
             for path in sorted(self._tests.glob(pattern)):
                 there = [name for name in names if f"def {name}(" in path.read_text()]
-                if there:
-                    yield from self._of_file(path, there)
-
-    def _of_file(self, path: Path, wanted: list[str]) -> Iterator[Judged]:
-        file = _File(
-            [self._python, "-W", "ignore", str(ROOT / "research" / "conforming.py"), str(path)], self._surroundings
-        )
-        for case, test in file.asked(wanted=wanted)["offered"]:
-            finished = file.asked(test=(case, test))
-            other = file.asked(test=(case, test), unfinished=True) if finished["queries"] else None
-            yield judged(test, finished, other, self._later)
-        file.close()
+                if not there:
+                    continue
+                command = [self._python, "-W", "ignore", str(ROOT / "research" / "conforming.py"), str(path)]
+                file = _File(command, self._surroundings)
+                for case, test in file.asked(wanted=there)["offered"]:
+                    finished = file.asked(test=(case, test))
+                    other = file.asked(test=(case, test), unfinished=True) if finished["queries"] else None
+                    yield judged(test, finished, other, self._later)
+                file.close()
 
 
 class _File:

@@ -171,8 +171,14 @@ def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: 
         site = _environment(target, machine)
         for child in (unpacked / SITE).iterdir():
             child.rename(site / child.name)
-        _link_libraries(site / "nvidia", unpacked / STUBS, [Path(path) for path in machine.nvidia])
-        _refuse_missing(about, site / "nvidia")
+        farm = site / "nvidia"  # links to the folders of the machine's libraries, and copies of those that have a stub
+        farm.mkdir()
+        for stub in (unpacked / STUBS).iterdir():
+            shutil.copytree(stub, farm / stub.name)
+        for child in (child for path in machine.nvidia for child in sorted(Path(path).iterdir())):
+            if child.is_dir() and not (farm / child.name).exists():
+                (farm / child.name).symlink_to(child.resolve())
+        _refuse_missing(about, farm)
         _finish(target, origin, own, about, machine, about.release)
     return target
 
@@ -233,17 +239,6 @@ def _environment(target: Path, machine: Machine) -> Path:
     site = target / "lib" / f"python{machine.python}" / "site-packages"
     (site / BESIDE).write_text("".join(f"{path}\n" for path in machine.paths), encoding="utf-8")
     return site
-
-
-def _link_libraries(farm: Path, stubs: Path, machines: Sequence[Path]) -> None:
-    """Makes in `farm` a link to each folder of the machine's libraries, and a copy of each that has a stub."""
-    farm.mkdir()
-    for stub in stubs.iterdir():
-        shutil.copytree(stub, farm / stub.name)
-    for folder in machines:
-        for child in sorted(folder.iterdir()):
-            if child.is_dir() and not (farm / child.name).exists():
-                (farm / child.name).symlink_to(child.resolve())
 
 
 def _refuse_missing(about: About, farm: Path) -> None:
