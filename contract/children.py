@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -18,13 +19,7 @@ def dies_with_parent() -> Callable[[], None]:
     system watches the thread that forked, so that thread has to live as long as the child should. A grandchild is not
     included. Raises OSError in the child where the system refuses.
     """
-    parent = os.getpid()
-    die = _ending()
-
-    def die_with_parent() -> None:
-        die(parent)
-
-    return die_with_parent
+    return functools.partial(_ending(), os.getpid())
 
 
 def all_die_with_this_process() -> None:

@@ -165,7 +165,8 @@ def build(
     target = folder or environment / "recorder"
     (target / "lib").mkdir(parents=True, exist_ok=True)
     objects = compile_bodies(target, wheel.cuda, without)
-    bodies = _defined(objects)
+    lines = _run("nm", "--defined-only", "--extern-only", *(str(path) for path in objects)).splitlines()
+    bodies = {line.split()[-1] for line in lines if line and not line.endswith(":")}
     known = cards(devices) if isinstance(devices, Path) else devices
     generated = source(known, wheel.cuda[0]) + redirection_source(asked.static)
     if wheel.cudnn:
@@ -202,7 +203,11 @@ def _read(wheel: Wheel) -> _Asked:
     copies = wheel.version.startswith("1.")
     with ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(lambda path: _of_library(path, copies), paths))
-    entries = _of_triton(wheel).union(*(part.entries for part in parts))
+    # Triton compiles C where it runs, from its own sources.
+    of_triton = (path for kind in ("*.c", "*.py") for path in (wheel.packages / "triton").rglob(kind))
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in of_triton)
+    entries = {name for text in texts for name in re.findall(r"\bcu[A-Z]\w+", text)}
+    entries = entries.union(*(part.entries for part in parts))
     needed = {name for part in parts for name in part.libraries}
     # A library may have functions of its own with such names. The runtime's are in every library that needs no other.
     runtimes = [
@@ -236,14 +241,6 @@ def _by_name(path: Path) -> set[str]:
     with path.open("rb") as stream:
         stream.seek(int(place[1], 16))
         return {found[0].decode() for found in BY_NAME.finditer(stream.read(int(place[2], 16)))}
-
-
-def _of_triton(wheel: Wheel) -> set[str]:
-    """The entries of the driver in the C that Triton compiles where it runs, from its own sources."""
-    triton = wheel.packages / "triton"
-    paths = [path for kind in ("*.c", "*.py") for path in triton.rglob(kind)]
-    texts = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
-    return {name for text in texts for name in re.findall(r"\bcu[A-Z]\w+", text)}
 
 
 def _static_entries(path: Path) -> list[Static]:
@@ -298,11 +295,6 @@ def redirection_source(static: Collection[Static]) -> str:
     lines.append("const struct redirection recorder_redirections[] = {")
     lines += [f'    {{"{library}", {offset}, &{name}_address}},' for library, name, offset in static]
     return "\n".join([*lines, "    {0},", "};", ""])
-
-
-def _defined(objects: list[Path]) -> set[str]:
-    lines = _run("nm", "--defined-only", "--extern-only", *(str(path) for path in objects)).splitlines()
-    return {line.split()[-1] for line in lines if line and not line.endswith(":")}
 
 
 def _gcc(*arguments: str) -> None:

@@ -207,7 +207,10 @@ def compare(gpu: Asked, recorder: Asked, card: Card) -> Certificate:
         if why:
             refused[case] = "; ".join(why)
             continue
-        same, other = _numbers(case, there, pretended)
+        both = [(what, getattr(there, what), getattr(pretended, what)) for what in COMPARED]
+        known = [each for each in both if None not in each]
+        same = [what for what, one, two in known if one == two]
+        other = [Difference(case, what, one, two) for what, one, two in known if one != two]
         kernels, launched_inside = _kernels(case, there, pretended)
         if pretended.kernels is not None and there.kernels is not None and not kernels:
             same.append("kernels")
@@ -219,14 +222,6 @@ def compare(gpu: Asked, recorder: Asked, card: Card) -> Certificate:
     agreed = [case for case in compared if case not in differing]
     otherwise = described_otherwise(gpu.here, card)
     return Certificate(gpu.here, card.key, otherwise, agreed, compared, differences, library, refused, gpu.left_out)
-
-
-def _numbers(case: str, there: Answer, pretended: Answer) -> tuple[list[str], list[Difference]]:
-    """What of COMPARED both know and is the same, and what differs."""
-    both = [(what, getattr(there, what), getattr(pretended, what)) for what in COMPARED]
-    known = [each for each in both if None not in each]
-    differences = [Difference(case, what, one, two) for what, one, two in known if one != two]
-    return [what for what, one, two in known if one == two], differences
 
 
 def _kernels(case: str, there: Answer, pretended: Answer) -> tuple[list[Difference], dict[str, int]]:

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from recorder.build import Built
-from torch_history.measuring.recorded import FOLDER
+from torch_history.measuring.subjects import FOLDER
 from torch_history.releases.environments import prune
 from torch_history.system.children import Answering, Ended
 from torch_history.system.files import write_atomically
 
-from .recorded import CARD, ROOT, installed
+from .recorded import CARD, ROOT, installed, kept
 
 PAGE = ROOT / "docs" / "generated" / "conformance.md"
 KEPT = PAGE.with_suffix(".json")
@@ -198,18 +198,15 @@ class Suite:
         for pattern, names in TESTS.items():
             for path in sorted(self._tests.glob(pattern)):
                 there = [name for name in names if f"def {name}(" in path.read_text()]
-                if there:
-                    yield from self._of_file(path, there)
-
-    def _of_file(self, path: Path, wanted: list[str]) -> Iterator[Judged]:
-        file = _File(
-            [self._python, "-W", "ignore", str(ROOT / "research" / "conforming.py"), str(path)], self._surroundings
-        )
-        for case, test in file.asked(wanted=wanted)["offered"]:
-            finished = file.asked(test=(case, test))
-            other = file.asked(test=(case, test), unfinished=True) if finished["queries"] else None
-            yield judged(test, finished, other, self._later)
-        file.close()
+                if not there:
+                    continue
+                command = [self._python, "-W", "ignore", str(ROOT / "research" / "conforming.py"), str(path)]
+                file = _File(command, self._surroundings)
+                for case, test in file.asked(wanted=there)["offered"]:
+                    finished = file.asked(test=(case, test))
+                    other = file.asked(test=(case, test), unfinished=True) if finished["queries"] else None
+                    yield judged(test, finished, other, self._later)
+                file.close()
 
 
 class _File:
@@ -265,16 +262,12 @@ def page(known: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _known() -> dict[str, dict[str, Any]]:
-    return dict(json.loads(KEPT.read_text(encoding="utf-8"))) if KEPT.exists() else {}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", action="append", default=[], help="none: the page is written from what is kept")
     parser.add_argument("--card", action="append")
     asked = parser.parse_args()
-    known = _known()
+    known = kept(KEPT)
     bad = False
     with tempfile.TemporaryDirectory() as folder:
         debian = Debian(Path(folder))
@@ -287,7 +280,7 @@ def main() -> None:
                     print(release, card, *test, flush=True)
                     found.append(test)
                 bad |= any(test.kind in ("wrong", "unlogged") for test in found)
-                known = _known()  # another of these programs may have ended meanwhile
+                known = kept(KEPT)  # another of these programs may have ended meanwhile
                 known[f"{release} {card}"] = {"source": tests.name, "tests": found}
                 write_atomically(KEPT, json.dumps(known, indent=1, sort_keys=True) + "\n")
             prune(ROOT / "env" / FOLDER, f"v{release}".__eq__)

@@ -21,7 +21,7 @@ from recorder.build import Built, build
 from recorder.cards import cards
 from recorder.environments import create, python_for
 from tools.pages import write_into
-from torch_history.measuring.recorded import FOLDER
+from torch_history.measuring.subjects import FOLDER
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import prune
 from torch_history.system.files import write_atomically
@@ -89,6 +89,11 @@ from measure.device import runs
 print(*(card for card in sys.argv[1:] if runs(card, torch._C._cuda_getArchFlags().split())))
 """
 """Of the capabilities that it is given, those that the wheel has code for."""
+
+
+def kept(path: Path) -> Any:
+    """What an earlier call has kept in a file of JSON; an empty dictionary where there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def read(name: str) -> list[dict[str, Any]]:
@@ -213,7 +218,7 @@ def _cell(value: str) -> str:
 
 def main() -> None:
     """Asks release after release; what was asked stays where this is interrupted."""
-    given, asked = (json.loads(path.read_text(encoding="utf-8")) for path in (GIVEN, ASKED))
+    given, asked = kept(GIVEN), kept(ASKED)
     wrong = []
     for release in sys.argv[1:] or missing(asked):
         print(release, flush=True)
@@ -225,8 +230,8 @@ def main() -> None:
             write_atomically(path, json.dumps(known, indent=1, sort_keys=True) + "\n")
         prune(ROOT / "env" / FOLDER, f"v{release}".__eq__)
     write_into(TABLE, COMMAND, table(given))
-    kept = json.loads(ASKED.read_text(encoding="utf-8"))  # in the order in which the next call reads it
-    write_atomically(PAGE, page(kept, read("recorded_changes")))
+    in_order = kept(ASKED)  # in which the next call reads it
+    write_atomically(PAGE, page(in_order, read("recorded_changes")))
     print("\n".join(wrong) or "Every number that was measured on a GPU is given.")
     sys.exit(bool(wrong))
 

@@ -17,13 +17,13 @@ from typing import Any
 from packaging.version import Version
 
 from recorder.build import Built
-from torch_history.measuring.recorded import FOLDER
+from torch_history.measuring.subjects import FOLDER
 from torch_history.measuring.upgrading.counted import UNLIMITED, Process, find
 from torch_history.releases.environments import prune
 from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
-from .recorded import GENERATED, ROOT, installed, printed
+from .recorded import GENERATED, ROOT, installed, kept, printed
 
 STEPS = ROOT / "research" / "training_steps.py"
 PAGE = GENERATED / "training-peaks.md"
@@ -175,13 +175,9 @@ def _cell(of: Told, recorder: Told, name: str) -> str:
     return " to ".join(f"{number:,}" for number in of[name]) + share
 
 
-def _known() -> dict[str, dict[str, dict[str, Told]]]:
-    return dict(json.loads(KEPT.read_text(encoding="utf-8"))) if KEPT.exists() else {}
-
-
 def main() -> None:
     """Asks release after release; what was asked stays where this is interrupted."""
-    known = _known()
+    known = kept(KEPT)
     for release in sys.argv[2:]:
         built = installed(release)
         with Process(built, CARD, STEPS) as process:
@@ -189,7 +185,7 @@ def main() -> None:
         for size in sizes:
             of = {program: asked(built, size, program, sys.argv[1]) for program in PROGRAMS}
             print(release, size, json.dumps(of), flush=True)
-            known = _known()  # another of these programs may have ended meanwhile
+            known = kept(KEPT)  # another of these programs may have ended meanwhile
             known.setdefault(release, {})[size] = of
             write_atomically(KEPT, json.dumps(known, indent=1) + "\n")
         prune(ROOT / "env" / FOLDER, f"v{release}".__eq__)

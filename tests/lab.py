@@ -47,9 +47,6 @@ VARIANTS = {
         *("where_product", "cpp_mask", "cpp_index_reused"),
     ),
 }
-NO_COMPILER = "torch.compile needs torch >= 2.0"
-NO_GPU = "save_on_cpu with pinned memory needs a GPU"
-BROKEN = "RuntimeError: the stack is too high"
 SLOWER = {
     **{("intersection", "scripted"): ("2.1.0", 7.0), ("selection", "cpp_index_reused"): ("2.15.0", 1.6)},
     **{("batching", "tensor_of_lists"): ("2.15.0", 1 / 1.5), ("batching", "vstack_rows"): ("2.5.1", 1.3)},
@@ -140,11 +137,11 @@ def _case(
     variant, size = (parameter.strip("'") for parameter in parameters)
     case: dict[str, Any] = {"parameters": list(parameters)}
     if variant == "compiled" and not _at_least("2.0.0", release):
-        return {**case, "unavailable": NO_COMPILER}
+        return {**case, "unavailable": "torch.compile needs torch >= 2.0"}
     if variant == "save_on_cpu_pinned":
-        return {**case, "unavailable": NO_GPU}
+        return {**case, "unavailable": "save_on_cpu with pinned memory needs a GPU"}
     if (variant, size, release) == ("numpy_stack", "64 x 128", "2.15.0"):
-        return {**case, "failed": BROKEN}
+        return {**case, "failed": "RuntimeError: the stack is too high"}
     if metric.name == "fusion_groups" and variant not in ("scripted", "traced"):
         return {**case, "unavailable": metric.missing}
     if not metric.varies:

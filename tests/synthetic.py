@@ -29,7 +29,8 @@ def tag(i: int) -> str:
     return f"v{1 + i // 900}.{100 + i % 900}.0"
 
 
-def write_axis(folder: Path, releases: int) -> None:
+def write_tree(folder: Path, releases: int, series: int, machines: int = 2) -> Config:
+    """Writes releases.toml and results/ into `folder`. Returns the configuration to publish it with."""
     first = datetime.date(2000, 1, 1)
     entries = [
         f'[[release]]\nversion = "{tag(i)[1:]}"\ndate = "{first + datetime.timedelta(days=9 * i)}"\n'
@@ -38,11 +39,6 @@ def write_axis(folder: Path, releases: int) -> None:
     ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "releases.toml").write_text("\n".join(entries), encoding="utf-8")
-
-
-def write_tree(folder: Path, releases: int, series: int, machines: int = 2) -> Config:
-    """Writes releases.toml and results/ into `folder`. Returns the configuration to publish it with."""
-    write_axis(folder, releases)
     cases = [f"variant_{i}" for i in range(series // (len(QUESTIONS) * len(METRICS)))]
     benchmarks = [
         f"{question}.{question.title().replace('_', '')}.track_{metric}" for question in QUESTIONS for metric in METRICS

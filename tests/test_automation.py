@@ -103,9 +103,6 @@ def test_a_release_that_costs_nothing_gets_none_and_an_error_is_no_regression(da
     assert (data.parent / "titles").read_text() == ""
 
 
-AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-
-
 def git(folder: Path, *command: str) -> str:
     return ran("git", "-C", folder, *command).stdout.strip()
 
@@ -149,7 +146,8 @@ def clone(origin: Path, folder: Path) -> Path:
 
 def pushed(folder: Path, message: str) -> None:
     git(folder, "add", "--all")
-    git(folder, *AUTHOR, "commit", "--quiet", "--message", message)
+    author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    git(folder, *author, "commit", "--quiet", "--message", message)
     git(folder, "push", "--quiet", "origin", "HEAD:main")
 
 

@@ -19,6 +19,7 @@ from torch_history.store.sources import versions
 from .lab import AXIS, write_lab
 from .processes import ROOT
 from .result_files import write_machine
+from .test_certificates import write as write_told
 
 PEAK = "intersection.Intersection.track_peak_memory"
 TIME = "batching.Batching.track_time"
@@ -232,16 +233,6 @@ def write(results: Path, record: Mapping[str, Any], launches: list[Launch]) -> N
         append_launches(folder / f"{each.release}-{each.environment}.jsonl", [each])
 
 
-def write_certificate(results: Path, **more: Any) -> Path:
-    folder = results / "certificates"
-    folder.mkdir()
-    here = {"torch": "2.11.0", "cuda": "13.0", "gpu": GPU, "capability": "sm_90"}
-    told = {"here": here, "card": "hopper", "agreed": ["intersection scripted small"], "differences": [], **more}
-    path = folder / "v2.11.0-nvidia-h100-80gb-hbm3.certificate"
-    path.write_text(json.dumps(told))
-    return path
-
-
 def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path):
     hostile = {**CPU_RECORD, "cpu": "a | b `c` <img src=x> [x](y)"}
     machines = {
@@ -267,7 +258,9 @@ def site_of_three(tmp_path_factory, publish) -> Path:
     results = write_lab(folder)
     write(results, RECORDED["hopper"], peaks("recorder", {"2.1.0": 1.0, "2.11.0": 1.0, "2.15.0": 1.0}))
     write(results, GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
-    write_certificate(results)
+    here = {"torch": "2.11.0", "cuda": "13.0", "gpu": GPU, "capability": "sm_90"}
+    told = {"here": here, "card": "hopper", "agreed": ["intersection scripted small"], "differences": []}
+    write_told(results, told, "v2.11.0-nvidia-h100-80gb-hbm3")
     html = folder / "html"
     answer = publish(html, "--results-dir", str(results))
     assert answer.returncode == 0, answer.stdout + answer.stderr

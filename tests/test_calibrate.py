@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from torch_history import cli
 from torch_history.analysis import calibration
 from torch_history.analysis.series import Series
-from torch_history.measuring import calibrate
+from torch_history.cli import running
 from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
 
@@ -58,13 +58,13 @@ def keep(tmp_path) -> Keep:
                         level *= 1 + time_planted_in(variant)
                     seconds[variant] = level * math.exp(random.normal(0, 0.005))
                 launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
-        for arm, planted in calibrate.COUNTS.items():
+        for arm, planted in calibration.COUNTS.items():
             failed = planted == "failure"
             peak = 1000 + 4096 * (planted == "peak")
             count = 5 + operators * (planted == "operator")
             launches.append(launch(arm, 1, "peak_memory", dict.fromkeys(VARIANTS, "planted" if failed else peak)))
             launches.append(launch(arm, 1, "operators", dict.fromkeys(VARIANTS, "planted" if failed else count)))
-        path = tmp_path / "results" / "here" / calibrate.FOLDER / "v2.15.0-release-py3.11.jsonl"
+        path = tmp_path / "results" / "here" / calibration.FOLDER / "v2.15.0-release-py3.11.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(each.to_json() + "\n" for each in launches))
         return path
@@ -109,7 +109,7 @@ def test_a_count_that_is_not_exact_is_missed(keep):
 def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(keep, results, monkeypatch):
     for more, code in (({}, 0), ({"operators": 2}, 3)):
         path = keep(**more)
-        monkeypatch.setattr(calibrate, "measure", lambda *_, path=path: path)
+        monkeypatch.setattr(running, "calibrate", lambda *_, path=path: path)
         answer = CliRunner().invoke(cli.main, ["calibrate", "2.15.0"])
         assert answer.exit_code == code, answer.output
         assert "The same release under two names" in answer.output

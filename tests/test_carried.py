@@ -22,8 +22,8 @@ import pytest
 from contract.carried import case_of, refusal
 from contract.metrics import metric_of
 from tools import kit as make
-from tools.carry import fatbin
 from tools.carry import prepare as carry
+from tools.carry import reduce
 from tools.carry.pack import pack
 from tools.carry.reduce import reduce_library, reduce_wheel
 from torch_history.measuring.kit import carried, parts
@@ -61,7 +61,7 @@ def cubin(*kernels: str) -> bytes:
     return elf(*((f".text.{kernel}", kernel.encode() * 20) for kernel in kernels))
 
 
-def image(architecture: int, code: bytes, kind: int = fatbin.CUBIN) -> bytes:
+def image(architecture: int, code: bytes, kind: int = reduce.CUBIN) -> bytes:
     code += bytes(-len(code) % 8)
     return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(code), 0, 0, 0, 1, architecture, 0, 0, 0, 0, 0) + code
 
@@ -81,12 +81,12 @@ def library(*containers: bytes) -> bytes:
 
 
 def architectures(data: bytes | bytearray) -> list[list[int]]:
-    return [[i.architecture for i in c.images] for c in fatbin.device_code(data)]
+    return [[i.architecture for i in c.images] for c in reduce.device_code(data)]
 
 
 def test_containers_and_their_images_are_read_with_padding_between_them() -> None:
     data = library(unit("one"), bytes(8), unit("two"))
-    found = list(fatbin.device_code(data))
+    found = list(reduce.device_code(data))
     assert [[i.architecture for i in c.images] for c in found] == [[75, 90], [75, 90]]
     assert [kernel in data[c.begin : c.end] for c, kernel in zip(found, (b"one", b"two"), strict=True)] == [True, True]
 
@@ -95,7 +95,7 @@ def test_containers_and_their_images_are_read_with_padding_between_them() -> Non
 def test_a_library_that_is_cut_short_is_refused(length):
     data = library(unit("one"))[:length]
     with pytest.raises(FormatError):
-        list(fatbin.device_code(data))
+        list(reduce.device_code(data))
 
 
 BEYOND = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64)
@@ -104,14 +104,14 @@ BEYOND = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64)
 @pytest.mark.parametrize("data", [b"not a container of anything!!!!!", BEYOND], ids=["none", "ends after its section"])
 def test_what_is_no_container_is_refused(data):
     with pytest.raises(FormatError, match="no container"):
-        list(fatbin.device_code(library(data)))
+        list(reduce.device_code(library(data)))
 
 
 @pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
 def test_an_image_that_does_not_lie_in_its_container_is_refused(header, size):
     odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
     with pytest.raises(FormatError, match="is not in its container"):
-        list(fatbin.device_code(library(container(odd))))
+        list(reduce.device_code(library(container(odd))))
 
 
 def other(kernel: str) -> bytes:
@@ -130,7 +130,7 @@ def test_nothing_but_device_code_and_tables_that_nobody_loads_is_changed() -> No
     made = reduced(data)
     assert len(made) == len(data)
     changed = {at for at in range(len(data)) if data[at] != made[at]}
-    inside = {at for c in fatbin.device_code(data) for at in range(c.at + 8, c.end)}
+    inside = {at for c in reduce.device_code(data) for at in range(c.at + 8, c.end)}
     tables = {at for s in sections(data) if s.name == ".symtab" for at in range(s.offset, s.offset + s.size)}
     assert changed
     assert changed <= inside | tables
@@ -140,7 +140,7 @@ def test_a_unit_has_the_images_for_the_card_alone_and_as_they_were() -> None:
     data = library(unit("wanted"), unit("also_wanted"))
     made = reduced(data)
     assert architectures(made) == [[90], [90]]
-    for before, after in zip(fatbin.device_code(data), fatbin.device_code(made), strict=True):
+    for before, after in zip(reduce.device_code(data), reduce.device_code(made), strict=True):
         ours, now = before.images[1], after.images[0]
         assert made[now.at : now.end] == data[ours.at : ours.end]
         assert after.at == before.at
@@ -150,7 +150,7 @@ def test_a_unit_has_the_images_for_the_card_alone_and_as_they_were() -> None:
 def test_a_unit_without_code_for_the_card_has_the_smallest_for_another() -> None:
     made = reduced(library(unit("wanted"), other("planted"), other("one")))
     assert architectures(made) == [[90], [75], [75]]
-    _, emptied, _ = fatbin.device_code(made)
+    _, emptied, _ = reduce.device_code(made)
     assert b"one" in made[emptied.begin : emptied.end]
     assert b"planted" not in made
 
@@ -542,13 +542,13 @@ def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work):
     before, after = ((work / carry.WHEEL / name).read_bytes(), (work / "payload" / carried.SITE / name).read_bytes())
     assert len(before) == len(after)
     left = {s.offset: s.offset + s.size for s in sections(before) if s.name in (".symtab", ".strtab", ".comment")}
-    left |= {s.offset: s.offset + s.size for s in sections(before) if s.name in fatbin.DEVICE_CODE}
+    left |= {s.offset: s.offset + s.size for s in sections(before) if s.name in reduce.DEVICE_CODE}
     at = 0
     for begin, end in sorted(left.items()):
         assert before[at:begin] == after[at:begin]
         at = end
     assert before[at:] == after[at:]
-    for old, new in zip(fatbin.device_code(before), fatbin.device_code(after), strict=True):
+    for old, new in zip(reduce.device_code(before), reduce.device_code(after), strict=True):
         ours = [before[i.at : i.end] for i in old.images if i.architecture == 90]
         now = [after[i.at : i.end] for i in new.images if i.architecture == 90]
         assert old.at == new.at

@@ -180,8 +180,7 @@ METRICS = ("peak_memory", "kernels")
 
 @pytest.mark.parametrize("poisons", [POISONS, "import torch"], ids=["no fork can use CUDA", "forks can use CUDA"])
 def test_case_is_counted_without_a_fork_where_none_can_use_cuda(tmp_path: Path, poisons: str) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(COUNTED_HERE.format(poisons=poisons))
+    path = mine(tmp_path, COUNTED_HERE.format(poisons=poisons))
     _, ((number, facts, _),) = served(path, "peak_memory", "f", TORCH_HISTORY_DEVICE="recorder")
     assert (number, facts["found"]["kernels"], facts["found"]["peak_memory"]) == (5, 7, 5)
 
@@ -194,8 +193,7 @@ torch.cuda.is_available = lambda: True
 
 
 def test_gpu_that_no_forked_process_can_use_is_no_failure_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
+    path = mine(tmp_path, BY_RELEASE)
     variables = {"TORCH_HISTORY_DEVICE": "cuda", "RELEASE": "old"}
     _, ((number, facts, _),) = served(path, "operators", "one", before=CUDA, **variables)
     assert number is None

@@ -108,15 +108,13 @@ def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs):
     assert claims.saved_tensors(of_four_sessions({})).word == UNMEASURED
 
 
-STALLS = ("worst_over_median", "one shape")
-
-
 def slowest(sessions: int, **launches: list[float]) -> Numbers:
     """Each session gave these numbers."""
-    metric, size = STALLS
     return alone(
         {
-            (metric, variant, size): {(f"s{n}", i): one for n in range(sessions) for i, one in enumerate(of)}
+            ("worst_over_median", variant, "one shape"): {
+                (f"s{n}", i): one for n in range(sessions) for i, one in enumerate(of)
+            }
             for variant, of in launches.items()
         }
     )

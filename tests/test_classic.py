@@ -123,17 +123,12 @@ def test_each_json_file_has_a_script_with_the_same(published: Path, tmp_path: Pa
         assert "<" not in twin
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(params=["file", "http"])
 def address(request: pytest.FixtureRequest, published: Path) -> Iterator[str]:
     if request.param == "file":
         yield f"{published.as_uri()}/index.html"
         return
-    handler = functools.partial(QuietHandler, directory=str(published.parent))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(published.parent))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/asv/index.html"

@@ -10,6 +10,11 @@ from torch_history.measuring.conditions import OTHERS, STOLEN, USUAL_OF, Watch, 
 USUAL = [{"interpreter": 0.003, "memory": 0.002}] * 5
 
 
+def ticking(monkeypatch: pytest.MonkeyPatch, *ticks: tuple[int, int, int]) -> None:
+    told = (dict(zip(("busy", "idle", "steal"), each, strict=True)) for each in ticks)
+    monkeypatch.setattr(conditions, "processor_ticks", lambda: next(told))
+
+
 def found(interpreter: float = 0.003, memory: float = 0.002, **more: Any) -> dict[str, Any]:
     return {"control": {"interpreter": interpreter, "memory": memory}, **more}
 
@@ -33,10 +38,7 @@ def test_work_of_others_is_a_disturbance(monkeypatch):
     assert disturbance(found(others=OTHERS), []) == ""
     assert disturbance(found(others=0.25), []) == "other processes kept 25% of the processors busy"
     monkeypatch.setattr(conditions.os, "cpu_count", lambda: 4)
-    ticks = iter([(0, 0, 0), (200, 200, 0), (400, 400, 0)])
-    monkeypatch.setattr(
-        conditions, "processor_ticks", lambda: dict(zip(("busy", "idle", "steal"), next(ticks), strict=True))
-    )
+    ticking(monkeypatch, (0, 0, 0), (200, 200, 0), (400, 400, 0))
     watch = Watch(gpu=False, threads=1)
     watch._controls = [(0.003, 0.002)]
     assert watch.lap()["others"] == 0.25
@@ -52,10 +54,7 @@ def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments():
 
 
 def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypatch):
-    ticks = iter([(100, 100, 0), (190, 108, 2), (190, 108, 2)])
-    monkeypatch.setattr(
-        conditions, "processor_ticks", lambda: dict(zip(("busy", "idle", "steal"), next(ticks), strict=True))
-    )
+    ticking(monkeypatch, (100, 100, 0), (190, 108, 2), (190, 108, 2))
     watch = Watch(gpu=False)
     watch._controls = [(0.003, 0.002), (0.004, 0.001), (0.9, 0.003)]
     lap = watch.lap()

@@ -10,8 +10,6 @@ from torch_history.analysis.verdicts import compare, verdicts_of
 from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, effort, forecast
 from torch_history.store.launches import Case, Launch
 
-QUESTION = "selection.Selection"
-
 
 def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], rounds: int) -> list[Launch]:
     """Rounds of one session: release -> variant -> seconds, and the spread of a variant's launches."""
@@ -25,7 +23,7 @@ def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], round
             )
             found.append(
                 Launch(
-                    "s", turn, f"{release}{turn}", release, "release-py3.11", f"{QUESTION}.track_time", "1",
+                    "s", turn, f"{release}{turn}", release, "release-py3.11", "selection.Selection.track_time", "1",
                     f"2026-01-01T00:{turn:02}:00+00:00", 2.0 * len(cases), {}, cases,
                 )
             )  # fmt: skip

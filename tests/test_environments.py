@@ -23,7 +23,7 @@ from packaging.version import Version
 
 from contract import surroundings
 from contract.request import Request
-from tools import pinning
+from tools import sync
 from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
@@ -98,7 +98,7 @@ class FakeUv:
 def uv(monkeypatch) -> FakeUv:
     fake = FakeUv()
     monkeypatch.setattr(environments, "run_uv", fake)
-    monkeypatch.setattr(pinning, "run_uv", fake)
+    monkeypatch.setattr(sync, "run_uv", fake)
     monkeypatch.setattr(environments, "refusals", {})
     monkeypatch.delenv("UV_CACHE_DIR", raising=False)
     monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
@@ -275,7 +275,7 @@ def pin(conf, uv, tmp_path) -> Callable[..., bool]:
 
     def add(version: str, lane: str = LANE) -> bool:
         release = Axis.load(conf.repo).find(version)
-        return pinning.lock(release, lane, environments.requirements_of(release), tmp_path / "pins")
+        return sync.lock(release, lane, environments.requirements_of(release), tmp_path / "pins")
 
     return add
 
@@ -294,7 +294,7 @@ def test_lock_pins_a_release_once_and_never_changes_it(pin, uv, tmp_path):
 def test_lock_adds_behind_what_is_there(pin, uv, tmp_path):
     path = tmp_path / "pins"
     pin("2.0.1")
-    before = path.read_text().partition(pinning.HASHES_HEADER)[0]
+    before = path.read_text().partition(sync.HASHES_HEADER)[0]
     uv.resolved = ["torch==2.1.0", "sympy==1.12"]
     assert pin("2.1.0")
     assert path.read_text().startswith(before)

@@ -13,9 +13,8 @@ from recorder.environments import create, python_for
 from torch_history.cli import main
 from torch_history.cli.fit import UNSURE, _answer
 from torch_history.measuring.upgrading import fits as answer
-from torch_history.measuring.upgrading.batches import TRIES, Largest, Outcome, Try, largest
-from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Process, Wanted, explained, find
-from torch_history.measuring.upgrading.fits import said_of
+from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Outcome, Process, Try, Wanted, explained, find
+from torch_history.measuring.upgrading.fits import TRIES, Largest, largest, said_of
 from torch_history.system.errors import UserError
 
 from .lab import AXIS

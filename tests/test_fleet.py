@@ -21,8 +21,7 @@ from click.testing import CliRunner, Result
 
 from torch_history.cli import fleets, main, suite
 from torch_history.measuring.fleet import job, slurm
-from torch_history.measuring.fleet.attempts import FINISHED, RESULTS, Job, job_of, log_of
-from torch_history.measuring.fleet.order import FLEETS, Order
+from torch_history.measuring.fleet.attempts import FINISHED, FLEETS, RESULTS, Job, Order, job_of, log_of
 from torch_history.measuring.fleet.planning import cut
 from torch_history.measuring.fleet.slurm import Slurm
 from torch_history.measuring.plan import AT_ONCE

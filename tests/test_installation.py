@@ -37,16 +37,13 @@ def write_wheel(folder: Path, package: str, body: str = "", requires: str = "") 
         + (f"Requires-Dist: {requires}\n" if requires else ""),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    rows = [f"{path},sha256={_short(text)},{len(text)}\n" for path, text in files.items()]
+    digests = {path: urlsafe_b64encode(hashlib.sha256(text.encode()).digest()) for path, text in files.items()}
+    rows = [f"{path},sha256={digests[path].rstrip(b'=').decode()},{len(text)}\n" for path, text in files.items()]
     path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for file, text in {**files, f"{info}/RECORD": "".join(rows) + f"{info}/RECORD,,\n"}.items():
             archive.writestr(zipfile.ZipInfo(file, (2026, 1, 1, 0, 0, 0)), text)
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _short(text: str) -> str:
-    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
 def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
@@ -60,20 +57,15 @@ def conf(asv_conf) -> Config:
     return asv_conf(*VERSIONS, pythons=(LANE,))
 
 
-def only_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets uv find wheels in `folder` alone."""
+@pytest.fixture
+def wheels(tmp_path, monkeypatch) -> Path:
+    """A folder of the resolver's, in which alone uv finds wheels; its cache is one that other projects use."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
     for name in [name for name in os.environ if name.startswith("UV_")]:
         monkeypatch.delenv(name)
     for name, value in {"FIND_LINKS": str(folder), "NO_INDEX": "1", "OFFLINE": "1"}.items():
         monkeypatch.setenv(f"UV_{name}", value)
-
-
-@pytest.fixture
-def wheels(tmp_path, monkeypatch) -> Path:
-    """A folder of the resolver's, which has all that it has; its cache is one that other projects use."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    only_from(folder, monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
     monkeypatch.setattr(environments, "HARNESS", ())
     monkeypatch.setattr(environments, "refusals", {})
@@ -151,18 +143,13 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def other_project(wheels: Path, tmp_path: Path) -> None:
-    """Another project installs the same torch by uv as that is configured, so that it lies in that cache."""
-    uv = [find_uv_bin(), "--quiet"]
-    subprocess.run([*uv, "venv", "--python", sys.executable, str(tmp_path / "other")], check=True)
-    python = str(tmp_path / "other" / "bin" / "python")
-    subprocess.run([*uv, "pip", "install", "--python", python, "torch==2.0.1"], check=True)
-
-
 def test_prune_leaves_what_other_projects_use(conf, wheels, tmp_path, monkeypatch):
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "theirs" / "uv"))
     lock_all(wheels)
-    other_project(wheels, tmp_path)
+    # another project installs the same torch by uv as that is configured, so that it lies in that cache
+    uv, python = [find_uv_bin(), "--quiet"], str(tmp_path / "other" / "bin" / "python")
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(tmp_path / "other")], check=True)
+    subprocess.run([*uv, "pip", "install", "--python", python, "torch==2.0.1"], check=True)
     install(conf)
     theirs = files_in(tmp_path / "theirs")
     assert any(path.endswith("torch.py") for path in theirs)

@@ -80,13 +80,21 @@ def test_nothing_is_filed_where_one_line_is_wrong(measured, tmp_path):
     assert not any((tmp_path / "home").iterdir())
 
 
-def test_a_record_of_another_kind_of_machine_is_refused(measured, tmp_path):
-    path = packed(measured)
-    file(path, tmp_path)
-    record = tmp_path / "home" / lab.MACHINE / "machine.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "device": "cuda"}))
-    with pytest.raises(UserError, match="its device is 'cpu' and not 'cuda'"):
-        file(path, tmp_path)
+@pytest.mark.parametrize(
+    ("folder", "changed", "said"),
+    [
+        ("home", {"device": "cuda"}, "its device is 'cpu' and not 'cuda'"),
+        ("kit/results", {"cpu": "\x1b]0;title\x07"}, "its 'cpu' is no short text that can be printed"),
+    ],
+)
+def test_a_record_of_another_kind_of_machine_or_one_that_would_move_a_terminal_is_refused(
+    measured, tmp_path, folder, changed, said
+):
+    file(packed(measured), tmp_path)
+    record = tmp_path / folder / lab.MACHINE / "machine.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), **changed}))
+    with pytest.raises(UserError, match=said):
+        file(packed(measured), tmp_path)
 
 
 def member(name: str, **more: object) -> tarfile.TarInfo:
@@ -125,24 +133,11 @@ def test_an_archive_that_no_kit_wrote_is_refused(members, words, tmp_path):
 
 def test_an_archive_that_grows_without_end_is_refused(tmp_path):
     path = tmp_path / "bomb.tar.xz"
-    with tarfile.open(path, "w:xz") as stream:
+    with tarfile.open(path, "w:xz") as stream, open("/dev/zero", "rb") as zeros:
         for number in range(3):
-            size = archive.MOST_BYTES // 2
-            stream.addfile(member(f"results/a/{number}.json", size=size), Zeros(size))
+            stream.addfile(member(f"results/a/{number}.json", size=archive.MOST_BYTES // 2), zeros)
     with pytest.raises(UserError, match="more than"):
         file(path, tmp_path)
-
-
-class Zeros(io.RawIOBase):
-    """So many bytes of zeros, without taking their room."""
-
-    def __init__(self, size: int) -> None:
-        self.left = size
-
-    def read(self, size: int = -1) -> bytes:
-        given = min(size, self.left)
-        self.left -= given
-        return bytes(given)
 
 
 def test_a_folder_of_somebody_elses_is_left_alone(tmp_path):
@@ -188,13 +183,6 @@ def test_answers_that_lie_there_already_are_never_replaced(measured, tmp_path):
     filed = file(packed(measured), tmp_path)
     assert (filed.answers, "holds other answers of that release and card" in filed.why) == (None, True)
     assert json.loads((tmp_path / "home" / "certificates" / "v2.15.0-tesla-t4.asked").read_text()) == ANSWERS
-
-
-def test_a_record_that_would_move_a_terminal_is_refused(measured, tmp_path):
-    record = measured / "results" / lab.MACHINE / "machine.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "cpu": "\x1b]0;title\x07"}))
-    with pytest.raises(UserError, match="its 'cpu' is no short text that can be printed"):
-        file(packed(measured), tmp_path)
 
 
 @pytest.mark.parametrize("at", [0.3, 0.6, 0.99])

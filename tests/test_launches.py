@@ -75,6 +75,13 @@ def add(recorded: RecordedResults, benchmark: dict[str, Any], given: BenchmarkRe
     recorded.add_result(benchmark, given, record_samples=True, append_samples=True, **more)
 
 
+def keep(folder: Path, benchmark: dict[str, Any], given: BenchmarkResult, **more: Any) -> None:
+    """Stores one answer, as one start of asv's fork server would."""
+    recorded = results()
+    add(recorded, benchmark, given, **more)
+    recorded.save(str(folder))
+
+
 def stored(folder: Path) -> list[Launch]:
     return list(read_launches(folder, "a-machine"))
 
@@ -105,9 +112,7 @@ SAMPLES = [[0.30, 0.31, 0.32], [2.4, 2.6, 2.5], [0.03, 0.05, 0.04], [0.3, 0.3, 0
 
 
 def test_launch_keeps_samples_case_by_case(tmp_path):
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)), duration=12.345)
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)), duration=12.345)
     (launch,) = stored(tmp_path)
     assert [case.parameters for case in launch.cases] == CASES
     assert [list(case.samples) for case in launch.cases] == SAMPLES
@@ -134,9 +139,7 @@ def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp
 
 def test_skipped_case_keeps_the_reason_it_printed(tmp_path):
     said = {2: f'{FACTS}\ntorch-history: {{"unavailable": "torch.compile needs torch >= 2.0"}}'}
-    recorded = results()
-    add(recorded, TIME, answer([*SAMPLES[:2], math.nan, math.nan], said))
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, answer([*SAMPLES[:2], math.nan, math.nan], said))
     launch = stored(tmp_path)[0]
     assert launch.cases[2] == Case(CASES[2], unavailable="torch.compile needs torch >= 2.0")
     assert launch.cases[3] == Case(CASES[3], unavailable="skipped without a reason")
@@ -145,9 +148,7 @@ def test_skipped_case_keeps_the_reason_it_printed(tmp_path):
 
 
 def reason(tmp_path: Path, said: str, status: int) -> str:
-    recorded = results()
-    add(recorded, TIME, answer([*SAMPLES[:3], None], {3: said} if said else {}, status))
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, answer([*SAMPLES[:3], None], {3: said} if said else {}, status))
     case = stored(tmp_path)[0].cases[3]
     assert case.number is None
     assert not case.unavailable
@@ -211,11 +212,9 @@ def test_failure_of_the_suite_is_told_apart_from_one_of_what_it_measures(tmp_pat
 
 
 def test_case_that_the_suite_could_not_measure_keeps_why(tmp_path):
-    recorded = results()
     given = answer([*SAMPLES[:3], math.nan])
     SAID[3] = Told({"unmeasured": "no process can be forked"}, "", 0, math.nan)
-    add(recorded, TIME, given)
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, given)
     (launch,) = stored(tmp_path)
     assert launch.cases[3] == Case(CASES[3], unmeasured="no process can be forked")
     assert "unmeasured" not in launch.facts
@@ -244,9 +243,7 @@ def test_each_case_keeps_its_own_exit_status(tmp_path):
     given = answer([None] * 4)
     ends = [("", -11), (empty, -257), ("", 3), ("asv: benchmark timed out (timeout 300s)", util.TIMEOUT_RETCODE)]
     SAID.update({i: Told({}, output, status) for i, (output, status) in enumerate(ends)})
-    recorded = results()
-    add(recorded, TIME, given._replace(errcode=3))
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, given._replace(errcode=3))
     words = [case.reason for case in stored(tmp_path)[0].cases]
     assert words[0].startswith("the process was ended by signal 11 ")
     assert words[1:] == [
@@ -335,9 +332,7 @@ def test_sibling_of_which_nothing_was_told_is_not_given_the_number_of_another_me
 
 def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path):
     # So asv answers where a release's torch crashes while it is imported.
-    recorded = results()
-    add(recorded, TIME, fail_benchmark(TIME, stderr="asv: benchmark suite import failed"))
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, fail_benchmark(TIME, stderr="asv: benchmark suite import failed"))
     for case in stored(tmp_path)[0].cases:
         assert "import failed" in case.failed
 
@@ -359,9 +354,7 @@ def test_size_not_asked_for_is_no_case_and_leaves_what_asv_knew(tmp_path):
 
 
 def test_cases_that_asv_did_not_select_are_no_cases(tmp_path):
-    recorded = results()
-    add(recorded, TIME, answer([math.nan, math.nan, SAMPLES[2], math.nan]), selected_idx={2})
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, answer([math.nan, math.nan, SAMPLES[2], math.nan]), selected_idx={2})
     assert [case.parameters for case in stored(tmp_path)[0].cases] == [CASES[2]]
 
 
@@ -380,9 +373,7 @@ def test_asv_reads_its_file_with_the_samples_of_all_launches_pooled(tmp_path):
 
 
 def test_refused_release_writes_nothing(tmp_path, monkeypatch):
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES))
-    recorded.save(str(tmp_path))
+    keep(tmp_path, TIME, answer(SAMPLES))
     files = {path: path.read_bytes() for path in file_of(tmp_path).parent.iterdir()}
     assert len(files) == 2
     monkeypatch.setitem(environments.refusals, ("v2.0.1", ENVIRONMENT), "it has no wheel")
@@ -468,9 +459,7 @@ def test_who_answered_is_kept_with_the_environment_and_stays_where_a_later_launc
     answers = {"products float32 square": "MKL SGEMM"}
     asked = f"{environment_said('2.0.1')}\ntorch-history: {json.dumps({'libraries': answers})}"
     for said in (asked, environment_said("2.0.1"), environment_said("2.0.1+cpu")):
-        recorded = results()
-        add(recorded, TIME, answer([[0.25], [1.0], [0.5], [2.0]], said={0: said}))
-        recorded.save(str(tmp_path))
+        keep(tmp_path, TIME, answer([[0.25], [1.0], [0.5], [2.0]], said={0: said}))
         newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
         assert newest["libraries"] == answers
     assert newest["torch"] == "2.0.1+cpu"

@@ -98,18 +98,16 @@ def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch):
     assert "gpu" not in record
 
 
-@pytest.mark.parametrize(("visible", "name"), [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200")])
-def test_gpu_that_is_recorded_is_the_first_that_may_be_used(box, monkeypatch, visible, name):
-    box.nvidia_smi(f'case "$*" in *--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; esac')
+@pytest.mark.parametrize(
+    ("visible", "name"),
+    [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200"), ("", None), ("-1", None)],
+)
+def test_gpu_that_is_recorded_is_the_first_that_may_be_used_if_any(box, monkeypatch, visible, name):
+    ids = f'*--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; *--id*) exit 6;; *) {H200};;'
+    box.nvidia_smi(f'case "$*" in {ids} esac')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.describe()["gpu"] == name
-
-
-@pytest.mark.parametrize("visible", ["", "-1"])
-def test_gpus_that_may_not_be_used_are_none(box, monkeypatch, visible):
-    box.nvidia_smi(f'case "$*" in *--id*) exit 6;; *) {H200};; esac')
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.describe()["device"] == "cpu"
+    record = machine.describe()
+    assert (record["device"], record.get("gpu")) == ("cuda" if name else "cpu", name)
 
 
 def test_folder_keeps_its_device(monkeypatch, tmp_path):

@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
-from tools.pages import coverage, recorded
+from tools import document
+from tools.pages import coverage
 from torch_history.analysis.markdown import code, escape
 from torch_history.store.launches import Case, append_launches, read_launches
 
@@ -99,11 +100,11 @@ def hostile(tmp_path) -> Path:
 
 
 def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile, warned, monkeypatch):
-    monkeypatch.setattr(recorded, "tell", lambda *_: [SimpleNamespace(where=HOSTILE, said=HOSTILE)])
+    monkeypatch.setattr(document.compare, "tell", lambda *_: [SimpleNamespace(where=HOSTILE, said=HOSTILE)])
     (folder,) = hostile.iterdir()
     launches = {folder.name: list(read_launches(hostile, folder.name))}
     assert launches[folder.name]
-    pages = {"recorded": recorded.document(hostile, launches, AXIS, []), "coverage": coverage.document(launches, AXIS)}
+    pages = {"recorded": document.recorded(hostile, launches, AXIS, []), "coverage": coverage.document(launches, AXIS)}
     for name, page in pages.items():
         assert "planted" in page
         tokens = list(flat(PARSER.parse(page)))

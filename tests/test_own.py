@@ -204,21 +204,12 @@ def test_an_iterator_is_consumed(tmp_path):
     assert workload.variants["all"](workload.inputs("", "cpu", 1))() == 5
 
 
-def crash() -> str:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return ""
-
-
-def sleep() -> str:
-    time.sleep(60)
-    return ""
-
-
 @pytest.mark.parametrize(
     ("once", "answer"),
     [
         *((lambda: "", ""), (lambda: "it failed", "it failed"), (lambda: None, None)),
-        *((crash, "its process ended with status 9 and no answer"), (sleep, "")),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "its process ended with status 9 and no answer"),
+        (lambda: time.sleep(60), ""),
     ],
 )
 def test_a_trial_ends_and_says_how(once, answer, monkeypatch):

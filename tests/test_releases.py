@@ -88,15 +88,10 @@ def command(suite) -> Command:
     """Runs `asv` or `torch-history` in the copy, with a home of its own."""
 
     def run(tool: str, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:
-        return ran(*_words(tool, arguments), cwd=suite, env=_surroundings(suite), code=expect)
+        program = ("-m", "asv") if tool == "asv" else ("-c", "from torch_history.cli import main; main()")
+        return ran(sys.executable, *program, *arguments, cwd=suite, env=_surroundings(suite), code=expect)
 
     return run
-
-
-def _words(tool: str, arguments: tuple[str, ...]) -> list[str]:
-    if tool == "asv":
-        return [sys.executable, "-m", "asv", *arguments]
-    return [sys.executable, "-c", "from torch_history.cli import main; main()", *arguments]
 
 
 def _surroundings(suite: Path) -> dict[str, str]:

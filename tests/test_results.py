@@ -2,7 +2,7 @@
 
 import json
 import re
-from pathlib import Path
+import struct
 from typing import Any
 
 import pytest
@@ -107,7 +107,7 @@ def test_numbers_that_processes_kept_are_compared_and_removed(tmp_path):
         "4" * 16: [0, 0],
     }
     for name, numbers in kept.items():
-        write(tmp_path / name, numbers)
+        (tmp_path / name).write_bytes(struct.pack(f"<{len(numbers)}d", *numbers))
     tensors = [row(shape=[3], strides=[1], count=2), row(shape=[2], strides=[1])]
     facts: dict[str, Any] = {
         f"v2.{i}.0": {"tensors": tensors, "items": [6, 2], "files": [name]} for i, name in enumerate(kept)
@@ -120,12 +120,6 @@ def test_numbers_that_processes_kept_are_compared_and_removed(tmp_path):
     assert facts["v2.3.0"]["differences"]["v2.2.0"] == facts["v2.3.0"]["again"] == (0.0, 2.0)
     assert facts["v2.4.0"]["differences"]["v2.0.0"] == (None, None)
     assert list(tmp_path.iterdir()) == []
-
-
-def write(path: Path, numbers: list[float]) -> None:
-    import struct
-
-    path.write_bytes(struct.pack(f"<{len(numbers)}d", *numbers))
 
 
 def test_stored_line_comes_back_and_one_without_a_result_stays_as_it_was():

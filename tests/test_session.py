@@ -177,6 +177,11 @@ def said() -> Console:
     return Console(record=True, width=200, force_terminal=False)
 
 
+def measured(session: Session, said: Console) -> Session:
+    session.measure(said)
+    return session
+
+
 def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") -> int:
     return max(
         launch.round
@@ -199,8 +204,7 @@ def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_altern
 
 
 def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make, world, said):
-    session = make()
-    session.measure(said)
+    session = measured(make(), said)
     assert {*world.started[:2]} == {(OLD, "", ""), (NEW, "", "")}
     assert {*world.started[2:]} == {(OLD, "times", ""), (NEW, "times", "")}
     launches = session.launches()
@@ -211,16 +215,14 @@ def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make, wor
 
 
 def test_what_a_release_cannot_run_is_asked_once(make, world, said):
-    session = make()
-    session.measure(said)
+    session = measured(make(), said)
     assert world.asked.count((OLD, "absent")) == 1
     (change,) = [c for c in compare(session.launches(), OLD, NEW) if "absent" in c.series.words and c.series.varies]
     assert (change.verdict, change.reason) == (Verdict.NEVER_RAN, "it needs something else")
 
 
 def test_plan_that_names_cases_measures_no_others(make, world, said):
-    session = make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'")))
-    session.measure(said)
+    session = measured(make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'"))), said)
     assert {case.parameters for launch in session.launches() for case in launch.cases} == {*session.plan.cases}
     assert make(sizes=("small", "paper")).id != session.id
 
@@ -253,8 +255,7 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
 
 
 def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
-    session = make(launches=3, budget=3600.0)
-    session.measure(said)
+    session = measured(make(launches=3, budget=3600.0), said)
     launches = session.launches()
     assert rounds_of(launches, "slower") < rounds_of(launches, "noisy")
     verdicts = {of.series.parameters[0]: of.verdict for of in compare(launches, OLD, NEW) if of.series.varies}
@@ -275,8 +276,7 @@ def _a_second_each(world, monkeypatch) -> None:
 
 @pytest.mark.usefixtures("_a_second_each")
 def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said):
-    session = make(launches=3, budget=4.0)
-    session.measure(said)
+    measured(make(launches=3, budget=4.0), said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
     assert "The time is over. What was measured is stored" in said.export_text()
     again = make(launches=3, budget=4.0)
@@ -293,8 +293,7 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
 
     run_benchmark = world.run_benchmark
     monkeypatch.setattr(servers, "run_benchmark", unnamed)
-    session = make(launches=1)
-    session.measure(said)
+    session = measured(make(launches=1), said)
     evens = [c for one in session.launches() if one.release == NEW for c in one.cases if c.parameters[0] == "'even'"]
     assert {case.unmeasured for case in evens} == {recording.ANOTHER_CASE}
     monkeypatch.setattr(servers, "run_benchmark", run_benchmark)
@@ -306,8 +305,7 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
 
 @pytest.mark.usefixtures("_a_second_each")
 def test_what_a_spent_budget_left_untold_is_gone_on_with(make, world, said):
-    first = make(launches=3, budget=15.0)
-    first.measure(said)
+    first = measured(make(launches=3, budget=15.0), said)
     assert rounds_of(first.launches(), "noisy") == 2
     second = make(launches=3, budget=3600.0)
     assert (second.id, second.resumed) == (first.id, True)
@@ -320,8 +318,7 @@ def test_what_a_spent_budget_left_untold_is_gone_on_with(make, world, said):
 @pytest.mark.usefixtures("one_after_another")
 def test_what_was_disturbed_is_measured_again_and_both_are_kept(make, world, said):
     world.disturbed_laps, world.noise = {2}, 0.001
-    session = make()
-    session.measure(said)
+    session = measured(make(), said)
     times = [launch for launch in session.launches() if launch.benchmark == TIME["name"] and launch.round == 2]
     assert [launch.facts["conditions"].get("disturbed") for launch in times if launch.release == OLD] == [
         "it was loud",
@@ -351,8 +348,7 @@ def test_what_a_single_thread_measures_stays_on_one_processor(make, world, said)
 @pytest.mark.usefixtures("one_after_another")
 def test_what_stays_disturbed_is_kept_and_counted(make, world, said):
     world.disturbed_laps = set(range(100))
-    session = make()
-    session.measure(said)
+    session = measured(make(), said)
     times = [change for change in compare(session.launches(), OLD, NEW) if change.series.varies and change.old]
     assert all(change.launches == (2, 2) and change.disturbed == 4 for change in times)
     assert len(world.started) == 2 * 2 * 2
@@ -360,8 +356,7 @@ def test_what_stays_disturbed_is_kept_and_counted(make, world, said):
 
 def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(make, world, said, monkeypatch):
     world.noise = 0.001
-    first = make()
-    first.measure(said)
+    first = measured(make(), said)
     assert make().finished
     asked = len(world.asked)
     monkeypatch.setattr("torch_history.measuring.session._suite", lambda conf: "edited")
@@ -376,8 +371,7 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(make, worl
 
 def test_counts_are_not_measured_again_for_being_disturbed(make, world, said):
     world.disturbed_laps = set(range(100))
-    session = make(launches=1, only="counts")
-    session.measure(said)
+    session = measured(make(launches=1, only="counts"), said)
     assert len(world.asked) == 2 * 4
     assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
 
@@ -408,8 +402,7 @@ def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world,
 
 def test_arms_are_measured_under_their_names_with_what_is_planted(make, world, said):
     arms = {"first": Arm(NEW), "longer": Arm(NEW, "time")}
-    session = make(("first", "longer"), arms=arms, only="times", launches=1)
-    session.measure(said)
+    session = measured(make(("first", "longer"), arms=arms, only="times", launches=1), said)
     assert {*world.started} == {(NEW, "times", ""), (NEW, "times", "time")}
     assert {launch.release for launch in session.launches()} == {"first", "longer"}
     assert session.plan.pairs == [("first", "longer")]
@@ -453,8 +446,7 @@ def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(make
 def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(make, said, monkeypatch):
     monkeypatch.setenv("TORCH_HISTORY_SIZES", "paper")
     monkeypatch.setenv("TORCH_HISTORY_ONLY", "times")
-    session = make()
-    session.measure(said)
+    session = measured(make(), said)
     variables = session.environment.request.variables()
     assert variables["TORCH_HISTORY_SIZES"] == "small"
     assert variables["TORCH_HISTORY_ONLY"] == "times"
@@ -478,16 +470,14 @@ def counts_of(session: Session) -> dict[tuple[str, str], tuple[Any, Any]]:
 def counted_before(make, world, said) -> Session:
     """A session that has counted everything."""
     world.environment = PACKAGES
-    before = make(launches=1)
-    before.measure(said)
+    before = measured(make(launches=1), said)
     assert len(world.counted) == 6
     world.counted, world.asked = [], []
     return before
 
 
 def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(make, world, said, counted_before):
-    session = make(launches=2)
-    session.measure(said)
+    session = measured(make(launches=2), said)
     again = {variant for _, variant in world.counted}
     assert len(again) <= 1
     assert len(world.counted) == 2 * len(again)
@@ -507,8 +497,7 @@ def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(m
 def test_a_count_that_differs_refuses_the_others(make, world, said, counted_before, seed, monkeypatch):
     monkeypatch.setattr(reuse, "sample", lambda cases: {(f"'{seed}'", "'small'")})
     world.bytes = 8192
-    session = make(launches=2)
-    session.measure(said)
+    session = measured(make(launches=2), said)
     assert set(counts_of(session).values()) == {(8192, None)}
     assert len(world.counted) == 6
     assert "All is counted, because peak memory" in said.export_text()
@@ -517,8 +506,7 @@ def test_a_count_that_differs_refuses_the_others(make, world, said, counted_befo
 @pytest.mark.parametrize("other", [{"cpu_capability": "AVX2"}, {"packages": ["torch==2.15.1"]}, {"threads": 2}])
 def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(make, world, said, counted_before, other):
     world.environment = {**PACKAGES, **other}
-    session = make(launches=2)
-    session.measure(said)
+    session = measured(make(launches=2), said)
     assert set(counts_of(session).values()) == {(4096, None)}
 
 
@@ -534,8 +522,7 @@ def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counte
     with pytest.raises(KeyboardInterrupt):
         make(launches=2).measure(said)
     world.stop_after = math.inf
-    session = make(launches=2)
-    session.measure(said)
+    session = measured(make(launches=2), said)
     stored = Counter(
         (launch.release, case.parameters)
         for launch in session.launches()

@@ -4,10 +4,9 @@ the committed ones."""
 import base64
 import json
 import re
-import subprocess
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -37,8 +36,6 @@ from .synthetic import number, tag, write_tree
 FILES = [page["file"] for page in PAGES] + ["method.html"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 ATOM = "{http://www.w3.org/2005/Atom}"
-
-Publish = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def ready(page: Any, address: str) -> None:

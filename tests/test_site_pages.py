@@ -22,7 +22,7 @@ from torch_history.analysis.causes import FOUND
 from torch_history.analysis.compare import find
 from torch_history.analysis.series import SHOWN
 from torch_history.analysis.verdicts import human
-from torch_history.site.code import code_of
+from torch_history.site.build import code_of
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .processes import ROOT
@@ -56,6 +56,11 @@ def keys_of(address: str) -> dict[str, str]:
 
 def picker(page: Any, name: str) -> Any:
     return page.get_by_role("combobox", name=name, exact=True)
+
+
+def choose(control: Any, *options: Any, **more: Any) -> None:
+    control.select_option(*options, **more)
+    ready(control.page)
 
 
 def newest(site: Path, lane: str = LANE) -> dict[str, Any]:
@@ -290,8 +295,7 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
 def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: Any) -> None:
     show(page, site, "index")
     tags = [release["tag"] for release in data_of(site)["releases"]]
-    picker(page, "From").select_option(tags[0])
-    ready(page)
+    choose(picker(page, "From"), tags[0])
     assert page.locator("#headline").inner_text().startswith(f"{tags[0]} → {tags[-1]}: ")
     assert keys_of(page.url)["from"] == tags[0]
     for link in page.locator("nav a[data-page]").all():
@@ -322,13 +326,11 @@ def test_another_lane_keeps_the_focus_and_says_what_it_changes(site: Path, page:
     for name in ("series", "claims", "release", "index"):
         show(page, site, name, **{"from": "v2.0.1"})
         page.locator("#choose-lane").focus()
-        page.locator("#choose-lane").select_option(OTHER_LANE)
-        ready(page)
+        choose(page.locator("#choose-lane"), OTHER_LANE)
         assert page.evaluate("document.activeElement.id") == "choose-lane", name
     assert page.locator("#headline").inner_text().startswith("v2.0.1 → v2.8.0: ")
     assert page.locator("#unasked").inner_text().endswith("To was v2.15.0, and is v2.8.0 now.")
-    picker(page, "From").select_option("v2.1.0")
-    ready(page)
+    choose(picker(page, "From"), "v2.1.0")
     assert page.locator("#unasked").count() == 0
 
 
@@ -430,8 +432,7 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any,
         show(page, site, "index", **keys)
         assert page.get_by_role("alert").inner_text().startswith(said)
         assert picker(page, "From").is_visible()
-    picker(page, "From").select_option(tag)
-    ready(page)
+    choose(picker(page, "From"), tag)
     assert page.locator("#headline").inner_text().startswith(f"{oldest} → {tag}: ")
     show(page, site, "index", **{"from": oldest.removeprefix("v"), "to": tag, "verdict": "WORSE", "cases": "1"})
     assert page.get_by_role("alert").inner_text() == "There is no verdict 'WORSE': choose below."
@@ -451,10 +452,8 @@ def test_filters_work_together_and_are_restored(site: Path, page: Any) -> None:
     assert keys_of(page.url)["verdict"] == ",".join(verdicts)
     chosen = [change for change in changes if change["verdict"] in verdicts]
     assert page.locator("#count").inner_text().startswith(f"{len(chosen)} of {len(changes)} series")
-    picker(page, "Question").select_option("intersection")
-    ready(page)
-    picker(page, "Metric").select_option("time")
-    ready(page)
+    choose(picker(page, "Question"), "intersection")
+    choose(picker(page, "Metric"), "time")
     page.get_by_label("Contains").press_sequentially("scripted")
     page.wait_for_function("location.hash.includes('search=scripted')")
     ready(page)
@@ -518,8 +517,7 @@ def test_without_a_benchmark_every_variant_is_drawn_in_small(site: Path, page: A
     ratios = [of / numbers[data_of(site)["releases"][0]["tag"]] for of in numbers.values()]
     chart = page.locator(f".multiples a[href*='{TIME}'][href*='variant=scripted']")
     assert chart.locator(".scale").inner_text() == f"{min(ratios):.2f}× to {max(ratios):.2f}×"
-    picker(page, "What").select_option("memory")
-    ready(page)
+    choose(picker(page, "What"), "memory")
     assert all(
         "memory" in keys_of(href)["benchmark"] for href in links.evaluate_all("all => all.map(({href}) => href)")
     )
@@ -665,8 +663,7 @@ def test_times_are_drawn_less_what_their_sessions_do_to_the_whole_question(
     assert said in page.locator("figcaption").first.text_content()
     table = table_of(page)
     assert table["variant_1"]["v1.0.0"] == human(expected["variant_1"]["v1.0.0"], "seconds")
-    page.get_by_label("Times").select_option("raw")
-    ready(page)
+    choose(page.get_by_label("Times"), "raw")
     assert keys_of(page.url)["times"] == "raw"
     raw = medians(lane, here["benchmark"], "small")
     assert {(point["variant"], point["release"]): point["value"] for point in drawn(page)} == {
@@ -691,8 +688,7 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
             fastest = min(of[release] for of in times.values() if release in of)
             assert float(text.rstrip("×")) == pytest.approx(times[variant][release] / fastest, rel=0.01)
     show(page, site, "series", benchmark=PEAK, size="small")
-    page.get_by_label("Relative to").select_option(label="the bytes of the result")
-    ready(page)
+    choose(page.get_by_label("Relative to"), label="the bytes of the result")
     assert table_of(page)["eager"]["v2.15.0"] == "4.00×"
     assert {point["value"] for point in drawn(page) if point["variant"] == "eager"} == {4}
     assert "the bytes of the result" in page.locator("figure .axis").first.inner_text()
@@ -809,8 +805,7 @@ def test_advice_is_for_the_release_that_is_chosen(site: Path, page: Any) -> None
     """tests/lab.py: up to 2.0.1 a scripted function needs one result of memory, from 2.1.0 on four."""
     show(page, site, "claims")
     for tag, said in (("v2.0.1", "Script it where memory"), ("v2.1.0", "Do not script it"), ("v2.0.1", "Script it")):
-        picker(page, "Advice for").select_option(tag)
-        ready(page)
+        choose(picker(page, "Advice for"), tag)
         advice = page.locator(".claim dl.advice dd").first.inner_text()
         assert advice.startswith(said)
         assert advice.endswith(f"({tag}).")
@@ -871,8 +866,7 @@ def test_a_release_that_was_not_measured_is_said(site: Path, page: Any) -> None:
     said = page.get_by_role("alert").inner_text()
     assert "v1.8.0 was not measured on" in said
     assert "torch-history run --lane 3.11 1.8.0" in said
-    page.locator("#choose-release").select_option("v2.5.1")
-    ready(page)
+    choose(page.locator("#choose-release"), "v2.5.1")
     assert page.locator(".release-name").inner_text() == "v2.5.1"
 
 

@@ -129,12 +129,9 @@ def test_change_below_two_percent_is_not_told(level):
     assert told(measured(level, in_sessions(TAGS[:20], 5), 0.002)) == []
 
 
-THREE_OF_ONE = ([TAGS[:9]] * 3, 1)
-
-
 @pytest.mark.parametrize(
     ("sessions", "launches"),
-    [(in_sessions(TAGS[:30], 4), 5), ([TAGS[:8]], 5), ([TAGS[:9]] * 3, 2), ([TAGS[:20]], 1), THREE_OF_ONE],
+    [(in_sessions(TAGS[:30], 4), 5), ([TAGS[:8]], 5), ([TAGS[:9]] * 3, 2), ([TAGS[:20]], 1), ([TAGS[:9]] * 3, 1)],
     ids=["shared anchors", "one session", "three sessions", "a launch each", "a launch each in three sessions"],
 )
 def test_false_alarms_are_no_more_than_the_stated_rate(sessions, launches):

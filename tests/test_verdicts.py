@@ -329,21 +329,19 @@ def test_launches_out_of_line_make_no_change(launches, disturbed):
 NO_CHAIN = "no round has a number for both, and no chain of rounds with common releases connects them"
 
 
-def chained(rounds: int) -> list[Launch]:
+@pytest.mark.parametrize(("rounds", "verdict"), [(4, Verdict.FASTER), (1, Verdict.CANT_TELL)])
+def test_releases_that_sessions_tie_by_another_are_compared_though_machines_differ(rounds, verdict):
     """One release and another on a slow Monday, that and a third on a fast Tuesday: 1.0, 1.2 and 0.9 seconds."""
     random = np.random.default_rng(13)
     days = {"monday": (2.0, {OLD: 1.0, "v2.0.2": 1.2}), "tuesday": (0.5, {"v2.0.2": 1.2, NEW: 0.9})}
-    return [
-        one
-        for day, (speed, levels) in days.items()
-        for release, level in levels.items()
-        for one in timed(release, noisy(random, speed * level, 0.005, rounds), session=day)
-    ]
-
-
-@pytest.mark.parametrize(("rounds", "verdict"), [(4, Verdict.FASTER), (1, Verdict.CANT_TELL)])
-def test_releases_that_sessions_tie_by_another_are_compared_though_machines_differ(rounds, verdict):
-    change = only(chained(rounds))
+    change = only(
+        [
+            one
+            for day, (speed, levels) in days.items()
+            for release, level in levels.items()
+            for one in timed(release, noisy(random, speed * level, 0.005, rounds), session=day)
+        ]
+    )
     assert change.verdict is verdict
     assert (change.low is None) is (rounds == 1)
     assert rounds == 1 or (change.low or 0) < 0.9 < (change.high or 0)
@@ -473,17 +471,12 @@ def test_failure_of_one_launch_does_not_hide_the_numbers_of_the_others():
     assert only(launches).verdict is Verdict.SLOWER
 
 
-def test_times_of_separate_sessions_cannot_tell():
+def test_times_of_separate_sessions_cannot_tell_and_exact_numbers_can():
     # Two sessions may differ by the machine alone.
-    launches = timed(OLD, [0.30, 0.31, 0.30], session="s1") + timed(NEW, [0.40, 0.41, 0.40], session="s2")
-    change = only(launches)
+    change = only(timed(OLD, [0.30, 0.31, 0.30], session="s1") + timed(NEW, [0.40, 0.41, 0.40], session="s2"))
     assert (change.verdict, change.reason) == (Verdict.CANT_TELL, NO_CHAIN)
     assert (change.low, change.high) == (None, None)
-
-
-def test_exact_numbers_of_separate_sessions_can_be_compared():
-    launches = counted(OLD, [10], session="s1") + counted(NEW, [11], session="s2")
-    assert only(launches).verdict is Verdict.HUNGRIER
+    assert only(counted(OLD, [10], session="s1") + counted(NEW, [11], session="s2")).verdict is Verdict.HUNGRIER
 
 
 def test_only_the_newest_version_of_a_benchmark_counts():

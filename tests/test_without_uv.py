@@ -15,8 +15,8 @@ BLOCK = f"import sys\nsys.modules.update(dict.fromkeys({LACKING!r}))\n"
 
 IMPORTED = """
 import torch_history.analysis.compare
-import torch_history.measuring.calibrate
-import torch_history.measuring.recorded
+import torch_history.cli.running
+import torch_history.measuring.subjects
 import torch_history.measuring.kit.check
 import recorder.certificate
 from asv import environment

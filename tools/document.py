@@ -5,23 +5,27 @@
 `--check` writes nothing; exit code 1 means that a file is out of date.
 """
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from torch_history.analysis import bases, compare, power, steps
+from torch_history.analysis import answer, bases, compare, power, steps
+from torch_history.analysis.causes import evidence, unconfirmed
 from torch_history.analysis.labels import explained
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, history
 from torch_history.cli import suite as suites
 from torch_history.releases.axis import Axis
 from torch_history.site import calibration
-from torch_history.store.certificates import certificates_in
-from torch_history.store.launches import Launch, machines_in, read_on_axis
+from torch_history.store.certificates import Certificate, certificates_in
+from torch_history.store.launches import Launch, machines_in, read_environment, read_on_axis
+from torch_history.store.machines import record_of
 from torch_history.system.files import write_atomically
 
-from .pages import between, claims, coverage, moves, recorded
+from .pages import between, claims, coverage
 
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
@@ -38,6 +42,21 @@ BEGIN_MOST, END_MOST = "<!-- what changed most: by `make document` -->", "<!-- e
 
 BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
 
+LISTED = 20
+"""Changes that are listed of each card."""
+
+RECORDED_HEADER = f"""\
+# What releases ask of CUDA
+
+`make document` writes this page from `results/`. **Recorded: no kernel ran.** Every number is a count of what a
+release asks of a pretended card; no time and no result comes from it. [How it is counted, and what is
+refused](../recorder.md). [How much was counted](coverage.md). [Why the largest changes happened](recorded-changes.md).
+
+Below are the {LISTED} largest changes of each card from a release to the next: one for each question, release, and bytes or
+count. What began at zero or ended there has no factor and is omitted. All changes of a card are listed by
+`torch-history regressions --machine recorded-turing-sm75-no-kernel-ran --limit 0`.
+"""
+
 
 def documents(suite: suites.Suite) -> dict[str, str]:
     """File, as seen from the suite's folder -> its text as the results say it now."""
@@ -47,7 +66,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
     happened = steps.of_history(found, axis)
     answered = claims.lanes(results, launches, axis)
-    evidence = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
+    shown = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
     certificates = certificates_in(results)
     rows = bases.rows((each.told for each in answered), axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
@@ -67,13 +86,13 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             for question, of in most.items()
             for page in [f"docs/questions/{question}.md"]
         },
-        "docs/generated/recorded.md": recorded.document(results, launches, axis, certificates),
+        "docs/generated/recorded.md": recorded(results, launches, axis, certificates),
         "docs/generated/answers.md": "\n".join(
             [claims.HEADER + on_a_gpu, "", claims.table(rows, "../questions"), "", *rose, ""]
         ),
-        "contract/moves.json": moves.document(results, machine, lane, found, axis),
+        "contract/moves.json": _moves(results, machine, lane, found, axis),
         "docs/generated/coverage.md": coverage.document(launches, axis),
-        "docs/generated/calibration.md": calibration.document(results, evidence),
+        "docs/generated/calibration.md": calibration.document(results, shown),
     }
 
 
@@ -133,13 +152,48 @@ def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]
     return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
 
 
-def _holds(file: Path, text: str) -> bool:
-    return file.exists() and file.read_text(encoding="utf-8") == text
+def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -> str:
+    """contract/moves.json: `from to` -> `answer.in_short` of a move from each release of a lane of `machine` to its newest.
+    `torch-history requirements` tells it in a second, and where it is installed without results."""
+    tags = sorted({tag for releases in found.values() for tag in releases}, key=axis.position)
+    facts = {tag: read_environment(results, machine, tag, lane) for tag in tags}
+    known, missed, told = evidence(results, machine), unconfirmed(results, machine, found), {}
+    for old in tags[:-1]:
+        said = compare.compared(machine, lane, old, tags[-1], found, facts, "cpu", known, "1")
+        not_again = {series for series, *pair in missed if pair == [old, tags[-1]]}
+        told[f"{old} {tags[-1]}"] = answer.in_short(replace(said, unconfirmed=not_again))
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
+def recorded(
+    results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis, certificates: Sequence[Certificate]
+) -> str:
+    """docs/generated/recorded.md: of each pretended card what a certificate compared, and its largest changes."""
+    parts = [RECORDED_HEADER]
+    for machine, launches in launches_of.items():
+        record = record_of(results / machine)
+        if record.get("device") == "recorder":
+            found = history(launches)
+            changes = compare.tell(steps.largest(steps.of_history(found, axis))[:LISTED], found, results, machine)
+            parts += [f"\n## {escape(machine)}\n\n| release | largest changes |\n|---|---|\n"]
+            parts += [f"| {escape(each.where)} | {escape(each.said)} |\n" for each in changes]
+            parts += [f"\n{_certified(each)}\n" for each in certificates if each.card == record.get("card")]
+    return "".join(parts)
+
+
+def _certified(certificate: Certificate) -> str:
+    """How many cases a certificate found equal, and which were not."""
+    said = f"{len(certificate.equal)} cases are equal to {escape(certificate.words)}"
+    different = ", ".join(
+        escape(f"{case} ({', '.join(sorted(what))})") for case, what in sorted(certificate.different.items())
+    )
+    return f"{said}; {len(certificate.different)} are not: {different}." if different else f"{said}; none differs."
 
 
 def main() -> None:
     files = documents(suites.load())
-    stale = [name for name, text in files.items() if not _holds(Path(name), text)]
+    written = {name: Path(name).read_text(encoding="utf-8") for name in files if Path(name).exists()}
+    stale = [name for name, text in files.items() if written.get(name) != text]
     if "--check" in sys.argv[1:] and stale:
         sys.exit(f"These files are out of date: {', '.join(stale)}. Run `make document`.")
     for name in stale:

@@ -50,7 +50,11 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
         raise UserError(
             f"A kit is made for Python {', '.join(PYTHONS)}, and not for {python}. Choose one with --for-python."
         )
-    _clear(folder)
+    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
+    for name in (SUITE, SITE):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / MARK, json.dumps({"python": python, "commit": _commit()}, indent=1) + "\n")
     tell("Copying the suite and the program")
     _copy(folder / SUITE)
@@ -65,14 +69,6 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
             f"The kit takes {size / 2**20:.0f} MiB, and at most {MOST_BYTES / 2**20:.0f} are wanted. Say so to us."
         )
     return size
-
-
-def _clear(folder: Path) -> None:
-    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
-    for name in (SUITE, SITE):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _copy(suite: Path) -> None:

@@ -29,8 +29,9 @@ def take(results: Path, machine: str, folder: Path) -> int:
     """Copies what `machine` has in `results` and the last commit lacks into `folder`; returns how many lines that are.
     Raises UserError, with nothing copied, where lines that are committed are missing."""
     own = results / machine
-    present = (path for path in sorted(own.rglob("*")) if not path.is_dir())
-    before, now = _committed(own), {path.relative_to(own): read_bytes(path) for path in present}
+    now = {path.relative_to(own): read_bytes(path) for path in sorted(own.rglob("*")) if not path.is_dir()}
+    names = _git(results, "ls-tree", "-r", "-z", "--name-only", "HEAD", f"{machine}/").decode().split("\0")[:-1]
+    before = {Path(name).relative_to(machine): _git(results, "show", f"HEAD:./{name}") for name in names}
     for path, content in before.items():
         if path.name.endswith(LINES) and (lost := _lines(content) - _lines(now.get(path, b""))):
             raise UserError(
@@ -67,12 +68,6 @@ def add(folder: Path, results: Path, env: Path) -> int:
 
 def _lines(content: bytes) -> Counter[bytes]:
     return Counter(line for line in content.split(b"\n") if line.strip())
-
-
-def _committed(own: Path) -> dict[Path, bytes]:
-    """The same as the last commit has it."""
-    names = _git(own.parent, "ls-tree", "-r", "-z", "--name-only", "HEAD", f"{own.name}/").decode().split("\0")[:-1]
-    return {Path(name).relative_to(own.name): _git(own.parent, "show", f"HEAD:./{name}") for name in names}
 
 
 def _git(folder: Path, *command: str) -> bytes:

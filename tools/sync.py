@@ -9,11 +9,14 @@ also adds to `releases.lock` the packages of each release that it lacks, with th
 import difflib
 import io
 import re
+import subprocess
 import sys
+import tomllib
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import requests
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -23,10 +26,11 @@ from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 from torch_history.cli import suite as suites
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis, Release
+from torch_history.releases.pins import BACKEND, LOCK_FILE, Lock, LockError, key
+from torch_history.releases.uv import run_uv, told
 from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
-from . import pinning
 from .index import TIMEOUT, configured_index, value_in, without_secrets
 
 PROJECT = "torch"
@@ -40,6 +44,15 @@ PIECE = 2**16
 """Bytes of a wheel that are read at a time, at least."""
 
 CONFIGURE = "Check the network, UV_DEFAULT_INDEX and PIP_INDEX_URL."
+
+ENTRIES_HEADER = """\
+# Every package that a release needs in a lane, exact, as resolved when the release was added: `make sync`.
+# An entry is never changed, so that a release is measured with the same packages for ever.
+"""
+HASHES_HEADER = """\
+# The sha256 of every file that these packages come in for Linux on x86_64 and the Pythons above. Nothing else is installed.
+[sha256]
+"""
 
 
 class CannotSync(UserError):
@@ -99,16 +112,12 @@ def _wheels(packages: Iterable[DistributionPackage]) -> dict[Version, list[Distr
     return dict(found)
 
 
-def _pythons(wheels: Sequence[DistributionPackage]) -> tuple[str, ...]:
-    """`3.11` of every wheel whose interpreter is a plain CPython: free-threaded builds (cp313t) are another one."""
-    tags = [tag for wheel in wheels for tag in parse_wheel_filename(wheel.filename)[3] if not tag.abi.endswith("t")]
-    minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
-    return tuple(f"3.{minor}" for minor in sorted(minors))
-
-
 def _described(index: PyPISimple, version: Version, wheels: Sequence[DistributionPackage]) -> Release:
     """An entry for the axis. Raises ValueError where the index does not tell all, and what reading its wheel raises."""
-    pythons = _pythons(wheels)
+    tags = [tag for wheel in wheels for tag in parse_wheel_filename(wheel.filename)[3]]
+    plain = [tag for tag in tags if not tag.abi.endswith("t")]  # free-threaded builds (cp313t) are another interpreter
+    minors = {int(match[1]) for tag in plain if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
+    pythons = tuple(f"3.{minor}" for minor in sorted(minors))
     if not pythons:
         raise ValueError("none of its wheels is for a plain CPython")
     uploads = [each.upload_time for each in wheels if each.upload_time]
@@ -208,6 +217,53 @@ def write(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
+def lock(release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)) -> bool:
+    """Adds to `releases.lock` what `release` needs on `python`; what stands there is not changed. Returns whether anything
+    was missing. Raises LockError."""
+    held = Lock.read(path)
+    if key(release, python) in held.entries:
+        return False
+    packages, files = _asked_of_index(release, python, requirements)
+    for name, digest in files.items():
+        if held.sha256.get(name, digest) != digest:
+            raise LockError(
+                f"{path} says that {name} has the sha256 {held.sha256[name]}, and the package index has another, {digest}: "
+                "a file that was published does not change. Nothing was written; ask whoever runs that index."
+            )
+    text = path.read_text(encoding="utf-8") if path.exists() else ENTRIES_HEADER
+    standing = text.partition(HASHES_HEADER)[0].rstrip()  # byte by byte as it is
+    entry = "".join(f'    "{package}",\n' for package in packages)
+    digests = "".join(f'"{name}" = "{digest}"\n' for name, digest in sorted((held.sha256 | files).items()))
+    write_atomically(path, f'{standing}\n\n"{key(release, python)}" = [\n{entry}]\n\n{HASHES_HEADER}{digests}')
+    return True
+
+
+def _asked_of_index(release: Release, python: str, requirements: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """name==version of all that uv would install for `requirements`, and the sha256 of each file that could be taken. Raises
+    LockError."""
+    subject = f"What {release.tag} needs on Python {python} could not be pinned"
+    platform = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
+    options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet"]
+    try:
+        answer = tomllib.loads(run_uv(["pip", "compile", "-", *options], stdin="\n".join(requirements)))
+    except subprocess.CalledProcessError as error:
+        raise LockError(f"{subject}: {told(error)}. Nothing was written.") from error
+    packages, files = [], {}
+    for package in answer["packages"]:
+        name, version = str(package["name"]), str(package.get("version", ""))
+        if Version(version).local:
+            raise LockError(
+                f"{subject}: uv chose {name} {version}, a private build. Unset UV_FIND_LINKS, UV_INDEX and {BACKEND}."
+            )
+        packages.append(f"{name}=={version}")
+        for file in package.get("wheels") or [package["sdist"]]:
+            digest = file.get("hashes", {}).get("sha256")
+            if digest is None:
+                raise LockError(f"{subject}: the package index gives no sha256 of {name} {version}.")
+            files[unquote(Path(urlsplit(file.get("url") or file["path"]).path).name)] = digest
+    return packages, files
+
+
 def main() -> None:
     """Ends with a sentence and exit code 1 where the index cannot be asked, or something cannot be pinned."""
     suite = suites.load()
@@ -218,7 +274,7 @@ def main() -> None:
         write(suite.list, text)
         for release in Axis.load(suite.list).releases:
             for lane in LANES:
-                if lane in release.pythons and pinning.lock(release, lane, environments.requirements_of(release)):
+                if lane in release.pythons and lock(release, lane, environments.requirements_of(release)):
                     print(f"Pinned the packages of {release.tag} on Python {lane}.")
     except UserError as error:
         sys.exit(str(error))

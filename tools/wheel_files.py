@@ -20,14 +20,12 @@ from torch_history.cli import suite as suites
 from torch_history.releases import intact
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK
-from torch_history.releases.pins import LOCK_FILE, Lock
+from torch_history.releases.pins import LOCK_FILE, Lock, key
 from torch_history.releases.wheels import FILE, CannotRead, Package, Wheel, load
 from torch_history.system.files import write_atomically
 
 from .index import TIMEOUT, configured_index, value_in
-
-LANES = ("3.11", "3.9")
-"""Pythons whose wheel is read: the first that the release has locked packages for."""
+from .sync import LANES
 
 LEAST_LIBRARY = 2**20
 """Bytes from which on a library is listed."""
@@ -46,15 +44,13 @@ def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str],
         for release in axis.releases:
             if release.tag in known:
                 continue
-            python = next((lane for lane in LANES if f"{release.tag} py{lane}" in lock.entries), LANES[0])
+            python = next((lane for lane in LANES if key(release, lane) in lock.entries), LANES[0])
             folder = env / f"{release.tag}-py{python}"
             if not (folder / MARK).exists():
                 say(f"{release.tag} is not read, for it is not installed: `torch-history run {release.version}`.")
                 continue
             try:
-                files = [
-                    file_of(index, lock, each, python) for each in lock.entries.get(f"{release.tag} py{python}", [])
-                ]
+                files = [file_of(index, lock, each, python) for each in lock.entries.get(key(release, python), [])]
             except (requests.RequestException, NoSuchProjectError) as error:
                 raise CannotRead(f"What {release.tag} downloads cannot be read ({type(error).__name__}).") from error
             known[release.tag] = _wheel(folder, python, files)
@@ -91,6 +87,7 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
     ]
     torch = next(iter(folder.glob("lib/python*/site-packages/torch")))
     version = _text(torch / "version.py")
+    large = sorted((-size, path) for path, size in sizes["torch"].items() if size >= LEAST_LIBRARY and ".so" in path)
     return Wheel(
         python,
         value_in(version, "cuda"),
@@ -98,7 +95,7 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
         _cxx11_abi(torch),
         _glibc(torch),
         _architectures(torch),
-        _libraries(sizes["torch"]),
+        {re.sub(r"-[0-9a-f]{8,}", "", path.rpartition("/")[2]): -size for size, path in large},
         tuple(packages),
     )
 
@@ -144,11 +141,6 @@ def _architectures(torch: Path) -> tuple[str, ...]:
     content = library.read_bytes() if library.is_file() else b""
     found = re.findall(rb"(?:(?:sm|compute)_\d{2,3}[af]? ?){2,}", content)
     return tuple(max(found, key=len).decode().split()) if found else ()
-
-
-def _libraries(sizes: dict[str, int]) -> dict[str, int]:
-    large = sorted((-size, path) for path, size in sizes.items() if size >= LEAST_LIBRARY and ".so" in path)
-    return {re.sub(r"-[0-9a-f]{8,}", "", path.rpartition("/")[2]): -size for size, path in large}
 
 
 def main() -> None:

@@ -137,7 +137,12 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
             path = work / file.filename
             if not (path.exists() and parts.digest(path) == sha256):
                 tell(f"Downloading {file.filename}")
-                _download(session.s, file.url, path)
+                unfinished = path.with_name(f".{path.name}")
+                with session.s.get(file.url, stream=True, timeout=TIMEOUT) as answer, unfinished.open("wb") as stream:
+                    answer.raise_for_status()
+                    for piece in answer.iter_content(PIECE):
+                        stream.write(piece)
+                unfinished.rename(path)
     except (requests.RequestException, NoSuchProjectError) as error:
         raise CannotCarry(
             f"The package index at {without_secrets(address)} does not give the wheel of PyTorch {release.version} "
@@ -160,15 +165,6 @@ def _chosen(packages: Iterable[DistributionPackage], release: Release, python: s
         f"PyTorch {release.version} has no wheel for Python {python} on Linux. It has wheels for Python "
         f"{', '.join(release.pythons)}: choose one with --for-python."
     )
-
-
-def _download(session: requests.Session, address: str, path: Path) -> None:
-    unfinished = path.with_name(f".{path.name}")
-    with session.get(address, stream=True, timeout=TIMEOUT) as answer, unfinished.open("wb") as stream:
-        answer.raise_for_status()
-        for piece in answer.iter_content(PIECE):
-            stream.write(piece)
-    unfinished.rename(path)
 
 
 def _extract(wheel: Path, target: Path) -> None:

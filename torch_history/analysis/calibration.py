@@ -145,7 +145,11 @@ def read(path: Path) -> Calibration:
         beside=[change for change in timed if not share(change.series)],
         planted=[*_planted_times(timed), *_planted_counts(counts)],
         held=_held(measured, times),
-        false_counts=_false_counts(counts),
+        false_counts=[
+            f"{one.series.words}: {human(one.old, one.series.unit)} and {human(one.new, one.series.unit)}"
+            for one in compare(counts, FIRST, SECOND)
+            if one.verdict not in (Verdict.SAME, Verdict.NEVER_RAN)
+        ],
     )
 
 
@@ -175,15 +179,6 @@ def _planted_counts(launches: Sequence[Launch]) -> list[Share]:
         hits = [c for c in known if c.verdict is verdict and (more is None or (c.new or 0) - (c.old or 0) == more)]
         found.append(Share(words, len(known), len(hits), 1.0))
     return found
-
-
-def _false_counts(launches: Sequence[Launch]) -> list[str]:
-    """Counts that are called changed although nothing was planted in them, in words."""
-    return [
-        f"{change.series.words}: {human(change.old, change.series.unit)} and {human(change.new, change.series.unit)}"
-        for change in compare(launches, FIRST, SECOND)
-        if change.verdict not in (Verdict.SAME, Verdict.NEVER_RAN)
-    ]
 
 
 def _held(measured: History, launches: Iterable[Launch]) -> list[Share]:

@@ -18,9 +18,8 @@ from msgspec import Struct, convert
 
 from contract.metrics import METRICS, STEADY, TIMES
 
-from ..store.launches import Case, Launch
 from .labels import coded
-from .levels import REPEATED, USUAL, Seen, Usual, by_themselves, on_one_thread
+from .levels import REPEATED, USUAL, Seen, by_themselves, on_one_thread
 from .series import Block, History
 from .steps import Kind, Step
 from .verdicts import ERROR_RATE, Evidence, human
@@ -129,7 +128,12 @@ class Ratios:
             return
         steady = METRICS[metric].measured == STEADY
         repeated = (2 if to else 1) * REPEATED**2 if steady else 0.0
-        found = by_themselves([*of_size.values()], _usual(USUAL[steady], bool(to)), repeated)
+        usual, two = USUAL[steady], math.sqrt(2)
+        if to:  # what rounds do to both variants goes out, and each adds what sessions do to it alone and its noise
+            usual = usual._replace(noise=two * usual.noise, session=two * usual.session)
+        else:
+            usual = usual._replace(noise=math.hypot(usual.noise, usual.round))
+        found = by_themselves([*of_size.values()], usual, repeated)
         for (size, seen), levels in zip(of_size.items(), found, strict=True):
             rounds = Counter(place for place, *_ in seen)
             for place, release in enumerate(self._values):
@@ -144,14 +148,6 @@ def _logarithms(values: Values, metric: str, of: str, to: str) -> Iterator[tuple
             below = values.get((metric, to, size), {}) if to else dict.fromkeys(above, 1.0)
             both = [block for block in above if below.get(block) and above[block]]
             yield from ((size, block, math.log(above[block] / below[block])) for block in both)
-
-
-def _usual(of_one: Usual, is_ratio: bool) -> Usual:
-    """Of the ratio of two variants, what rounds do to both of them goes out, and each adds what sessions do to it alone and
-    its noise; in a number by itself, what a round does adds to the noise."""
-    if is_ratio:
-        return of_one._replace(noise=math.sqrt(2) * of_one.noise, session=math.sqrt(2) * of_one.session)
-    return of_one._replace(noise=math.hypot(of_one.noise, of_one.round))
 
 
 def _interval(level: float, error: float, freedom: float, rounds: int) -> Interval:
@@ -608,7 +604,8 @@ def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | N
         if (series.question, series.metric) != (question, wanted.metric) or len(series.parameters) != 2:
             continue
         variant, size = series.plain
-        levels = _levels(releases)
+        numbers = {tag: [case.number for _, case in of if case.number is not None] for tag, of in releases.items()}
+        levels = {tag: statistics.median(of) for tag, of in numbers.items() if of}
         if levels and variant in wanted.variants and wanted.size in size:
             shown[series.benchmark, size][variant] = levels
     if not shown:
@@ -623,12 +620,6 @@ def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | N
     (benchmark, size), variants = min(shown.items(), key=place)
     ordered = [variant for variant in wanted.variants if variant in variants]
     return {"benchmark": benchmark, "size": size, "variants": ordered}
-
-
-def _levels(releases: Mapping[str, Sequence[tuple[Launch, Case]]]) -> dict[str, float]:
-    """The median number of each release that has any."""
-    numbers = {tag: [case.number for _, case in of if case.number is not None] for tag, of in releases.items()}
-    return {tag: statistics.median(of) for tag, of in numbers.items() if of}
 
 
 def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:

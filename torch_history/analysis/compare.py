@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from contract.metrics import CALL_MARGIN
+from contract.metrics import CALL_MARGIN, metric_of
 
 from ..store.launches import Launch, files_of, machines_in, of_file, read_environment, read_file, read_launches
 from ..store.machines import record_of
@@ -203,11 +203,7 @@ def _has(results_dir: Path, machine: str, tags: Collection[str], environment: st
             files[tag].append(path)
     asked = [files[tag] for tag in tags] or [[path for of in files.values() for path in of]]
     names = [_plain_name(name) for name in questions]
-    return all(of and all(any(_holds(path, name) for path in of) for name in names) for of in asked)
-
-
-def _holds(path: Path, question: str) -> bool:
-    return next(read_file(path, [question]), None) is not None
+    return all(of and all(any(next(read_file(path, [name]), None) for path in of) for name in names) for of in asked)
 
 
 def that_ran(results_dir: Path) -> list[str]:
@@ -241,7 +237,7 @@ def find(
     theirs = [launch for launch in stored if launch.release in (old, new)]
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
-    _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
+    _one_of(wanted[1], {metric_of(launch.benchmark).name for launch in theirs}, "metric", f"in {old} and {new}")
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
     device, known = _device(results_dir, machine), evidence(results_dir, machine)
     threads = str(record_of(results_dir / machine).get("threads", ""))
@@ -351,10 +347,6 @@ def _question(launch: Launch) -> str:
     return launch.benchmark.partition(".")[0]
 
 
-def _metric(launch: Launch) -> str:
-    return launch.benchmark.rpartition(".")[2].removeprefix("track_")
-
-
 def place(change: Change) -> tuple[int, bool, float]:
     """Worst first: what is missing, then from none, then by how far the ratio lies from 1, its last digits left aside."""
     missing = change.old is None or change.new is None
@@ -392,7 +384,9 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
             of_builds = f"within the {times(series.build or 1)} times that rebuilding the same source can cause"
             said += f", {elsewhere or of_builds}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
-        said += f" {_by_bytes(change)}, {numbers}"
+        far = by(change.ratio)  # a factor, or bytes where that is one to two digits
+        far = f"by {human(abs(change.new - change.old), 'bytes')}" if far == "1.00 times" else far
+        said += f" {far}, {numbers}"
     else:
         said += f", {numbers}"
     if change.apart:
@@ -608,7 +602,7 @@ def _net(step: Step) -> str:
     numbers = f"{human(net.before, unit)} to {human(net.after, unit)}"
     if not net.ratio:
         return f"Since {net.first}: {numbers}."
-    more, less = _ways(step.series)
+    more, less = ("slower", "faster") if step.series.varies else ("more", "less" if unit == "bytes" else "fewer")
     low, high = net.low or net.ratio, net.high or net.ratio
     surely = "" if low == high else f"{times(low)} to {times(high)} times, "
     if low <= 1 <= high:
@@ -617,13 +611,6 @@ def _net(step: Step) -> str:
     interval = "" if low == high else f" ({' to '.join(map(bound, ends))})"
     way = _way(net.ratio, f"times {more}{interval}", f"times {less}{interval}")
     return f"{way} since {net.first} ({numbers}){_shares(net, more, less, 'of which')}."
-
-
-def _ways(series: Series) -> tuple[str, str]:
-    """The words for more and for less of what a series measures."""
-    if series.varies:
-        return "slower", "faster"
-    return ("more", "less") if series.unit == "bytes" else ("more", "fewer")
 
 
 def _way(ratio: float, more: str, less: str) -> str:
@@ -659,14 +646,6 @@ def by(ratio: float | None) -> str:
     """`1.09 times`: every change is said as a factor of at least one, its way by the word before it."""
     assert ratio is not None
     return f"{times(max(ratio, 1 / ratio) if ratio else math.inf)} times"
-
-
-def _by_bytes(change: Change) -> str:
-    """By how much exact bytes changed: a factor, or in bytes where that is one to two digits."""
-    assert change.old is not None
-    assert change.new is not None
-    words = by(change.ratio)
-    return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "1.00 times" else words
 
 
 def _by_growth(change: Change, rose: float, difference: tuple[float, float]) -> str:
@@ -725,9 +704,12 @@ def _sure(comparison: Comparison) -> list[str]:
     single = [change for change in times if change.reason == SINGLE]
     if comparison.looked_at:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
+        margins = {one.series.measure.words: one.series.margin for one in times}
+        others = {words: margin for words, margin in margins.items() if margin not in (MARGIN, CALL_MARGIN)}
+        of_processes = "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
         lines.append(
             f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
-            f"({100 * CALL_MARGIN:.0f} % for single calls{_of_processes(times)}). "
+            f"({100 * CALL_MARGIN:.0f} % for single calls{of_processes}). "
             f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
@@ -766,14 +748,6 @@ def _sure(comparison: Comparison) -> list[str]:
             said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
             lines.append(f"Of the changed times, held against {held_against}: {said}.")
     return lines
-
-
-def _of_processes(times: Iterable[Change]) -> str:
-    """The other margins of what is measured of whole processes, by metric."""
-    others = {
-        one.series.measure.words: one.series.margin for one in times if one.series.margin not in (MARGIN, CALL_MARGIN)
-    }
-    return "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
 
 
 def text(
@@ -940,7 +914,10 @@ def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
     """The series whose verdict is one of `limits` and whose ratio is further from 1 than its per cent, without those that
     `of_this_processor` has."""
     left = {change.series for change in of_this_processor(comparison)}
-    return [change for change in _beyond(comparison, limits) if change.series not in left]
+    asked = [change for change in comparison.changes if change.series not in left]
+    kinds = {FAIL_ON[kind]: limit for kind, limit in limits.items() if kind in FAIL_ON}
+    beyond = [one for one in asked if one.verdict in kinds and _per_cent(one) > kinds[one.verdict]]
+    return [*(one for one in asked if "broke" in limits and one.verdict is Verdict.BROKE), *beyond]
 
 
 def of_this_processor(comparison: Comparison) -> list[Change]:
@@ -954,13 +931,6 @@ def of_this_processor(comparison: Comparison) -> list[Change]:
         and comparison.elsewhere.get(change.series, NOWHERE).machines.verdict
         in {Verdict.SAME.words, *(each.words for each in TIMES if each is not change.verdict)}
     ]
-
-
-def _beyond(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
-    kinds = {FAIL_ON[kind]: limit for kind, limit in limits.items() if kind in FAIL_ON}
-    beyond = [one for one in comparison.changes if one.verdict in kinds and _per_cent(one) > kinds[one.verdict]]
-    broke = [change for change in comparison.changes if "broke" in limits and change.verdict is Verdict.BROKE]
-    return [*broke, *beyond]
 
 
 def _per_cent(change: Change) -> float:

@@ -27,9 +27,6 @@ LONGEST_REASON = 160
 MISSING = (Verdict.BROKE, Verdict.FIXED)
 """Verdicts on what has a number in one release alone: all metrics of a case that go together are one case of a finding."""
 
-_CLASS = {"changed": 2}
-"""Kind of a verdict -> its place: counts come after all that takes time or memory."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -83,11 +80,6 @@ class Finding:
         known = [row.code for row in self.rows if row.code]
         kinds = Counter(found.kind for found in known)
         return next((found for found in known if found.kind is kinds.most_common(1)[0][0]), None)
-
-    @property
-    def is_same_code(self) -> bool:
-        """Whether no instruction of it differs in any of its rows."""
-        return all(row.code and row.code.kind in SAME_CODE for row in self.rows)
 
     @property
     def cases(self) -> int:
@@ -219,7 +211,9 @@ def ranked(found: Iterable[Finding]) -> list[Finding]:
         series = finding.best.series
         alike = series.environment, series.question, series.metric, finding.verdict in MISSING
         places[alike] += 1
-        first = 0 if finding.verdict in MISSING else 3 if finding.is_same_code else _CLASS.get(finding.verdict.kind, 1)
+        is_same_code = all(row.code and row.code.kind in SAME_CODE for row in finding.rows)
+        of_kind = 2 if finding.verdict.kind == "changed" else 1
+        first = 0 if finding.verdict in MISSING else 3 if is_same_code else of_kind
         weighed.append((first, -finding.best.nearest / places[alike], finding))
     return [finding for *_, finding in sorted(weighed, key=lambda one: one[:2])]
 

@@ -528,7 +528,7 @@ def information(launches: Launches, cells: Cells, noise: Noise, random: Random, 
 def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array) -> Levels:
     """Generalised least squares on the cells, each of which is its release's level and what the session does to it."""
     precision, right = information(launches, cells, noise, random, shifts)
-    releases, place = np.unique(cells.release, return_inverse=True)
+    releases = np.unique(cells.release)
     design = np.equal.outer(cells.release, releases).astype(float)
     mixed = np.eye(len(precision)) + random.repeated * precision
     weight = np.linalg.solve(mixed, precision)
@@ -536,7 +536,8 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
     inner = (inner + inner.T) / 2
     covariance = np.linalg.pinv(inner, hermitian=True, rcond=1e-10)
     level = covariance @ (design.T @ np.linalg.solve(mixed, right))
-    both = rounds_of_both(cells, place, len(releases))
+    held = (cells.weights @ design > 0).astype(np.intp)  # rounds x releases
+    both = held.T @ held
     freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
     return Levels(releases, level, covariance, inner, freedom, tied(both), both)
 
@@ -559,12 +560,6 @@ def _between(covariance: Array) -> Array:
     """The variance of each difference and, on the diagonal, of each level by itself."""
     own = np.diag(covariance)
     return own[:, None] + own - 2 * covariance + np.diag(own)
-
-
-def rounds_of_both(cells: Cells, place: Indices, releases: int) -> Indices:
-    """How many rounds hold each two releases (releases x releases); `place` is the release of each cell."""
-    held = (cells.weights @ np.equal.outer(place, np.arange(releases)) > 0).astype(np.intp)
-    return held.T @ held
 
 
 def tied(both: Indices) -> NDArray[np.bool_]:

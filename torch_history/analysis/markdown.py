@@ -24,7 +24,10 @@ def escape(words: str) -> str:
     def plain(match: re.Match[str]) -> str:
         return f"{match[0]}{_JOINED}" if match[0] in _BROKEN_BY_IT else f"&#{ord(match[0])};"
 
-    seen = _seen(words)
+    seen = "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each) in _UNSEEN_CATEGORIES else each
+        for each in " ".join(words.split())
+    )
     begun = _LEADING.match(seen)
     head = f"{begun[0][:-1]}&#{ord(begun[0][-1])};" if begun else ""
     return head + _SPECIAL.sub(plain, seen[len(begun[0]) if begun else 0 :])
@@ -34,14 +37,6 @@ def code(name: str) -> str:
     """`name` as code; as `escape` has it where it would end a span of code, or a cell of a table, and go on as Markdown."""
     fits = name.isprintable() and name == " ".join(name.split()) != "" and not set("`|") & set(name)
     return f"`{name}`" if fits else escape(name)
-
-
-def _seen(words: str) -> str:
-    """`words` with single spaces, controls, marks of direction and other invisible characters replaced by U+FFFD."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each) in _UNSEEN_CATEGORIES else each
-        for each in " ".join(words.split())
-    )
 
 
 _UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn")

@@ -78,8 +78,8 @@ NOTHING_ALONE = Alone({})
 
 
 def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Collection[Series]) -> Alone:
-    """`alone_in` a pair of releases."""
-    return alone_in((known(fit, pair) for fit in fits), wanted)
+    """`alone_in` a pair of releases, of the series of each question that rounds tie on both."""
+    return alone_in((tied(fit.levels, evidence_between(fit, [pair]), 0) for fit in fits), wanted)
 
 
 def alone_in(of_questions: Iterable[tuple[list[Series], Evidence]], wanted: Collection[Series]) -> Alone:
@@ -101,11 +101,6 @@ def alone_in(of_questions: Iterable[tuple[list[Series], Evidence]], wanted: Coll
             sizes = SIZES if kind else [IN_SINGLE * size for size in SIZES]
             return Alone(dict(zip(sizes, every.mean(axis=(0, 1)).tolist(), strict=True)), kind)
     return NOTHING_ALONE
-
-
-def known(fit: Fitted, pair: Pair) -> tuple[list[Series], Evidence]:
-    """The series of a question that rounds tie on both releases, and their evidence (series x 1)."""
-    return tied(fit.levels, evidence_between(fit, [pair]), 0)
 
 
 def tied(series: Iterable[Series], evidence: Evidence, at: int) -> tuple[list[Series], Evidence]:

@@ -190,7 +190,8 @@ def history(launches: Iterable[Launch]) -> History:
                 before = of_release.get(key)
                 of_release[key] = (launch, case) if before is None else _again(before, (launch, case))
                 if case.returned:
-                    of_case = returned[result_of(launch, case)]
+                    question = launch.benchmark.rpartition(".track_")[0]
+                    of_case = returned[Series(launch.environment, f"{question}.track_result", case.parameters)]
                     of_case[launch.release] = _merged(of_case.get(launch.release), case.returned)
     for of_benchmark in found.values():
         for of_series in of_benchmark.values():
@@ -209,12 +210,6 @@ def history(launches: Iterable[Launch]) -> History:
     )
     told.returned = dict(sorted(returned.items()))
     return told
-
-
-def result_of(launch: Launch, case: Case) -> Series:
-    """What a case returns, as a series of its own."""
-    question = launch.benchmark.rpartition(".track_")[0]
-    return Series(launch.environment, f"{question}.track_result", case.parameters)
 
 
 def _merged(before: Returned | None, now: Returned) -> Returned:

@@ -102,7 +102,7 @@ def of_history(history: History, axis: Axis) -> list[Step]:
         if not series.varies:
             found += _exact(series, _numbers(releases, axis))
     with on_one_thread():
-        found += _timed(history, axis)
+        found += [step for fit in history.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
 
 
@@ -245,11 +245,6 @@ class Chain:
         weights = np.zeros(len(self.tags))
         weights[new], weights[old] = 1.0, -1.0
         return weights
-
-
-def _timed(found: History, axis: Axis) -> list[Step]:
-    """Steps, excursions and drifts of all times of a lane."""
-    return [step for fit in found.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
 
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
@@ -432,7 +427,11 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
         return []
     shown = [fit.shown(chain.series, tag) for tag in chain.tags]
     total, error = chain.contrast(chain.between(0, n - 1))
-    net = _net(chain.tags, shown, total, _half(chain, error, 0, n - 1), found)
+    half = _half(chain, error, 0, n - 1)
+    ends = math.exp(total - half), math.exp(total + half)
+    parts = tuple((chain.tags[at[1]], math.exp(moved)) for kind, at, moved, _ in found if kind is Kind.STEP)
+    slowly = any(kind is Kind.DRIFT for kind, *_ in found)  # excursions left nothing of themselves
+    net = Net(chain.tags[0], chain.tags[-1], shown[0], shown[-1], math.exp(total), parts, slowly, *ends)
     made = []
     for kind, (old, new, until), moved, half in found:
         tags = chain.tags[old], chain.tags[new], chain.tags[until]
@@ -495,11 +494,3 @@ def _came_back(chain: Chain, sizes: Sizes, pair: int, back: int) -> bool:
     left, error = chain.contrast(chain.between(pair, back + 1))
     least = BACK * min(abs(there), abs(again))
     return abs(left) < least and abs(left) <= max(_half(chain, error, pair, back + 1), math.log1p(chain.series.margin))
-
-
-def _net(tags: Sequence[str], shown: Sequence[float], total: float, half: float, found: Iterable[_Shape]) -> Net:
-    """The whole axis, of a time: excursions left nothing of themselves."""
-    parts = tuple((tags[places[1]], math.exp(moved)) for kind, places, moved, _ in found if kind is Kind.STEP)
-    slowly = any(kind is Kind.DRIFT for kind, *_ in found)
-    low, high = math.exp(total - half), math.exp(total + half)
-    return Net(tags[0], tags[-1], shown[0], shown[-1], math.exp(total), parts, slowly, low, high)

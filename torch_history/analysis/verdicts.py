@@ -211,7 +211,8 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     is one beside which the others weigh next to nothing: an infinite error."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
-    shift, error, freedom, rounds = (np.array([getattr(one, name) for one in found]) for name in OF_CONTRASTS)
+    each = ([getattr(one, name) for one in found] for name in ("shift", "error", "freedom", "rounds"))
+    shift, error, freedom, rounds = map(np.array, each)
     launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
     shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
     like = fit.like_launches()
@@ -219,9 +220,6 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
-
-
-OF_CONTRASTS = ("shift", "error", "freedom", "rounds")
 
 
 def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
@@ -377,8 +375,12 @@ def _missing(series: Series, before: Pairs, after: Pairs, olds: list[float], new
         return Change(series, Verdict.CANT_TELL, reason=why([]))
     lacking = after if olds else before
     said = _unmeasured(lacking) or ("" if olds or news else _unmeasured(after))
-    if not said and (olds or news):
-        said = _without_level(series, lacking) or _uncounted(lacking)
+    launch, case = lacking[-1]
+    if not said and (olds or news) and case.unavailable and not case.failed:
+        if series.measure.measured == RESIDENT:  # it grows at each call, so it has no level; its growth is told apart
+            said = case.unavailable
+        elif launch.facts.get("device") == "recorder":  # a limit of that neither breaks a release nor mends one
+            said = f"{launch.release} was not counted: {case.unavailable}"
     is_exact = not series.varies and not series.margin
     old, new = ((side[-1] if is_exact else statistics.median(side)) if side else None for side in (olds, news))
     found = Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
@@ -395,20 +397,6 @@ def _unmeasured(pairs: Pairs) -> str:
     """That the suite failed to measure a release, with its reason: the release is neither broken by it nor mended."""
     launch, case = pairs[-1]
     return f"{launch.release} was {case.reason}" if case.unmeasured else ""
-
-
-def _uncounted(pairs: Pairs) -> str:
-    """That the recorder could not count a release, with its reason; empty where the release itself failed or nothing was
-    recorded. It is a limit of the recorder, so it neither breaks a release nor mends one."""
-    launch, case = pairs[-1]
-    refused = launch.facts.get("device") == "recorder" and case.unavailable and not case.failed
-    return f"{launch.release} was not counted: {case.unavailable}" if refused else ""
-
-
-def _without_level(series: Series, pairs: Pairs) -> str:
-    """Why a process that grows at each call has no memory to compare; empty where it failed. Its growth is told apart."""
-    case = pairs[-1][1]
-    return case.unavailable if series.measure.measured == RESIDENT and not case.failed else ""
 
 
 TIME_UNITS = (

@@ -9,13 +9,6 @@ from .options import WithFormer, folder_from_here
 from .run import Asked, LikeRun
 
 
-def _fleets() -> Any:
-    """What the commands do, imported when one runs."""
-    from . import fleets
-
-    return fleets
-
-
 class _Fleet(WithFormer):
     former = {
         "check": "times are kept in a folder for each node, so nodes need not agree",
@@ -51,7 +44,9 @@ def run(nodes: int, sbatch: tuple[str, ...], scratch: str, offline: bool, detach
 
     Exit code 3 means that a job is not done, because it failed three times or was cancelled.
     """
-    fleets, asked = _fleets(), Asked(**options)
+    from . import fleets
+
+    asked = Asked(**options)
     cluster = fleets.Cluster(nodes, sbatch, scratch, offline)
     if asked.plans:
         fleets.plan(asked, cluster)
@@ -63,11 +58,15 @@ def run(nodes: int, sbatch: tuple[str, ...], scratch: str, offline: bool, detach
 @click.argument("name", required=False)
 def status(name: str | None) -> None:
     """Say how the jobs of a fleet stand. NAME is the newest fleet's unless it is given."""
-    _fleets().status(name)
+    from . import fleets
+
+    fleets.status(name)
 
 
 @fleet.command()
 @click.argument("name", required=False)
 def cancel(name: str | None) -> None:
     """End a fleet's jobs for good, and add what they measured to the results."""
-    _fleets().cancel(name)
+    from . import fleets
+
+    fleets.cancel(name)

@@ -9,8 +9,7 @@ import click
 from contract.request import Request
 
 from ..measuring.fleet import head
-from ..measuring.fleet.attempts import OPEN
-from ..measuring.fleet.order import FLEETS, ORDER, Order
+from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, Order
 from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import describe
@@ -38,12 +37,6 @@ class Cluster:
     scratch: str = ""
     offline: bool = False
 
-    @property
-    def options(self) -> dict[str, str]:
-        """What sbatch is given by name; the value is empty of one that takes none."""
-        named = (option.lstrip("-").partition("=") for option in self.sbatch)
-        return {name: value for name, _, value in named}
-
 
 def plan(asked: Asked, cluster: Cluster) -> None:
     """Prints the jobs, and how long they take by the durations that are stored. Raises UserError where nothing can be
@@ -65,7 +58,8 @@ def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
     found = suites.load()
     order = _order(found, asked, cluster)
     fleet = found.env.resolve() / FLEETS / order.name
-    slurm = Slurm(fleet, cluster.options)
+    named = (option.lstrip("-").partition("=") for option in cluster.sbatch)
+    slurm = Slurm(fleet, {name: value for name, _, value in named})
     for folder in (fleet.parent, fleet):  # whoever may write there says what jobs do
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)

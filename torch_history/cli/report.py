@@ -6,8 +6,7 @@ import gc
 import json
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
-    from ..measuring.subjects import OwnWorkload
+    from ..analysis.series import History
 
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
@@ -123,6 +122,7 @@ def compare_stored(
     """
     from ..analysis import compare as said
     from ..store.launches import packages_words, read_environment
+    from ..store.own import reasons
     from ..store.sources import own_versions
 
     if not old:
@@ -143,7 +143,11 @@ def compare_stored(
     gc.disable()  # what a short command makes goes with its process
     workload = workload and workload.resolve()
     suite = suites.load()
-    own = _own(workload) if workload else None
+    own = None
+    if workload:
+        from ..measuring.subjects import OwnWorkload  # what measures takes long to import
+
+        own = OwnWorkload.of(workload)
     results, versions = (own.folder / "results", own_versions(own.question, own.text)) if own else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = machine_of(results, machine, tags, environment, questions)
@@ -151,12 +155,21 @@ def compare_stored(
         comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
         comparison = replace(comparison, file=str(workload or ""), axis=[one.tag for one in suite.axis.releases])
     except said.CannotCompare as error:
-        raise UserError(" ".join([str(error), *_skipped(results, environment, tags)])) from error
+        why = reasons(results.parent, environment)
+        skipped = [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
+        raise UserError(" ".join([str(error), *skipped])) from error
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
     elif as_markdown:
-        link = _link(url, machine, environment, *tags) if url else ""
+        link = ""
+        if url:
+            from urllib.parse import urlencode
+
+            from ..site.data import lane_id
+
+            old, new = tags
+            link = f"{url}/index.html#{urlencode({'lane': lane_id(machine, environment), 'from': old, 'to': new})}"
         click.echo(said.markdown(comparison, everything, failed, link))
     else:
         hint = "" if comparison.changed else _deciding(results, comparison)
@@ -173,7 +186,6 @@ def compare_stored(
 
 def _list_own() -> None:
     """Prints each file of the user's own that was measured: where, when, and what did not run of it."""
-    from ..analysis.not_run import not_run
     from ..analysis.series import history
     from ..store.launches import read_launches
     from ..store.own import measured, only_skipped, reasons
@@ -185,7 +197,7 @@ def _list_own() -> None:
         )
         lines.append(f"  {each.folder}")
         launches = read_launches(each.folder / "results", each.machine, each.environment)
-        lines += [f"  {sentence}" for sentence in not_run(history(launches))]
+        lines += [f"  {sentence}" for sentence in _not_run(history(launches))]
         skipped = reasons(each.folder, each.environment, each.began)
         lines += [f"  {tag} was skipped: {why}" for tag, why in skipped.items()]
     for folder, environment in only_skipped(cache()):
@@ -193,6 +205,27 @@ def _list_own() -> None:
         lines += [f"  {tag} was skipped: {why}" for tag, why in reasons(folder, environment).items()]
     nothing = f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
     click.echo("\n".join(lines) or nothing)
+
+
+def _not_run(found: "History") -> list[str]:
+    """A sentence for each case that gave no number at all on some releases, by reason: `plain small did not run on v2.0.1:
+    no kernel.` A case that lacks one metric and has another did run."""
+    ran: dict[tuple[tuple[str, ...], str], bool] = {}
+    why: dict[tuple[tuple[str, ...], str], str] = {}
+    for series, of in found.items():
+        for tag, pairs in of.items():
+            key = series.parameters, tag
+            ran[key] = ran.get(key, False) or any(case.number is not None for _, case in pairs)
+            why.setdefault(key, pairs[-1][1].reason)
+    releases: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
+    for (parameters, tag), has_number in ran.items():
+        if not has_number:
+            releases[parameters, " ".join(why[parameters, tag].split()).rstrip(".")].append(tag)
+    said = []
+    for (parameters, reason), tags in releases.items():
+        case = " ".join(part.strip("'") for part in parameters).strip()
+        said.append(f"{case} did not run on {', '.join(tags)}: {reason}.")
+    return said
 
 
 def _deciding(results: Path, comparison: "Comparison") -> str:
@@ -207,16 +240,6 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
     words += [*(["--lane", python] if is_lane else []), comparison.old, comparison.new]
     left = effort((launch for launch in stored if launch.benchmark in series), [(comparison.old, comparison.new)])
     return left_words([left], f"On that machine `{shlex.join(words)}` with")
-
-
-def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
-    """The address of a comparison on the site at `url`."""
-    from urllib.parse import urlencode
-
-    from ..site.data import lane_id
-
-    keys = urlencode({"lane": lane_id(machine, environment), "from": old, "to": new})
-    return f"{url}/index.html#{keys}"
 
 
 @click.command()
@@ -288,18 +311,3 @@ def _tell_changes(
     hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
     return len(found)
-
-
-def _own(workload: Path) -> "OwnWorkload":
-    """A user's file. Raises UserError where it is not read. Imported here: what measures takes long to import."""
-    from ..measuring.subjects import OwnWorkload
-
-    return OwnWorkload.of(workload)
-
-
-def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
-    """Why releases were skipped for the file whose `results` these are, in sentences."""
-    from ..store.own import reasons
-
-    why = reasons(results.parent, environment)
-    return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]

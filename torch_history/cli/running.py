@@ -1,6 +1,7 @@
 """What `run` and `calibrate` do once they know what is asked: this module imports all that measures."""
 
 import contextlib
+import copy
 import itertools
 import shlex
 import shutil
@@ -22,18 +23,28 @@ from ..analysis import compare as comparing
 from ..analysis.compare import Comparison
 from ..analysis.series import history
 from ..analysis.verdicts import Change, human
-from ..measuring import calibrate, machine
+from ..measuring import machine
 from ..measuring.budget import effort, left_words
 from ..measuring.choice import SCALES
 from ..measuring.conditions import business
 from ..measuring.fleet import planning
 from ..measuring.machine_records import use
-from ..measuring.plan import SHARED, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
+from ..measuring.plan import (
+    SHARED,
+    Arm,
+    Plan,
+    anchor_of,
+    anchored,
+    chosen,
+    in_sessions,
+    measurable,
+    middle,
+    new_releases,
+)
 from ..measuring.progress import minutes
-from ..measuring.recorded import RecorderEnvironment
 from ..measuring.reuse import taken_words
 from ..measuring.session import SESSIONS, Session
-from ..measuring.subjects import InstalledEnvironment, OwnWorkload
+from ..measuring.subjects import InstalledEnvironment, OwnWorkload, RecorderEnvironment
 from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment, prune
 from ..site import calibration as reports
@@ -41,6 +52,7 @@ from ..store.launches import Launch, packages_words, read_environment, read_laun
 from ..store.own import remember
 from ..store.sources import own_versions
 from ..system.errors import SessionError, UserError
+from ..system.files import write_atomically
 from ..system.locks import alone
 from ..system.scratch import temporary_files
 from . import suite as suites
@@ -97,7 +109,12 @@ class Run:
             raise SessionError(
                 "--installed measures the torch that is installed, so it takes no RELEASES. Use --as to record it under one."
             )
-        return InstalledEnvironment(self.conf, _interpreter(asked.interpreter))
+        path = shutil.which(asked.interpreter)
+        if path is None:
+            raise SessionError(
+                f"There is no interpreter '{asked.interpreter}' on this machine. Give its path with --python."
+            )
+        return InstalledEnvironment(self.conf, path)
 
     def _carried(self, folder: Path) -> Any:
         """Raises SessionError where what is asked for needs more than what was carried."""
@@ -184,7 +201,8 @@ class Run:
             session = self._session(plan)
             self.ran = self.ran or any(case.number is not None for of in session.launches() for case in of.cases)
             if asked.tells:
-                self._tell(session, _last_seen(group, later))
+                pairs = itertools.pairwise(group)  # what the next session has both of is told after that
+                self._tell(session, [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)])
                 left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs, beside=session.beside)]
                 said = taken_words(session.launches()), left_words(left, "The same command with")
                 click.echo("\n".join(filter(None, said)), nl=any(said))
@@ -270,7 +288,7 @@ def measure(asked: Asked) -> bool:
     use(machine.describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
-    asked = _checked(asked, request, own)
+    asked = _checked(asked, request)
     run = Run(asked, found, own, request, conf, out)
     releases, anchor = run.releases()
     if not releases:
@@ -297,7 +315,7 @@ def measure(asked: Asked) -> bool:
     return run.ran
 
 
-def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
+def _checked(asked: Asked, request: Request) -> Asked:
     """The options as this device can answer them. Raises SessionError where it cannot."""
     if request.device != "recorder":
         return asked
@@ -325,12 +343,6 @@ def having(releases: Sequence[Release], environment: Any, out: Console, folder: 
     if not able:
         raise SessionError("None of these releases has the packages in `requirements`. Nothing was installed.")
     return able
-
-
-def _last_seen(group: Sequence[Release], later: Sequence[Release]) -> list[tuple[str, str]]:
-    """The neighbours of a session that the next one has not both of, so that nothing more will be known of them."""
-    pairs = itertools.pairwise(group)
-    return [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)]
 
 
 def rose(found: Comparison) -> list[Change]:
@@ -376,17 +388,35 @@ def calibrated(asked: Asked) -> bool:
         release = run.environment.release(axis, asked.recorded_as)
     plan = replace(run.plan_of((), ""), budget=asked.budget, within=asked.within)
     with temporary_files(), alone(Path(conf.env_dir)):
-        path = calibrate.measure(conf, axis, release, run.environment, plan, asked.again, out, request, asked.itself)
+        path = calibrate(run, release, plan)
         calibration = calibrations.read(path)
         click.echo(reports.text(calibration))
         out.print(f"The measurements are in {plain(str(path))}.")
         return not calibration.missed
 
 
-def _interpreter(name: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        raise SessionError(f"There is no interpreter '{name}' on this machine. Give its path with --python.")
+def calibrate(run: Run, release: Release, plan: Plan) -> Path:
+    """Measures both sessions, times and counts, as `plan` says of times, or goes on with them; returns the file that keeps
+    their launches. Of a release against `itself` there are only times, and nothing is planted."""
+    conf, scratch = copy.copy(run.conf), Path(run.conf.env_dir, calibrations.FOLDER)
+    conf.results_dir = str(scratch / "results")
+    times, counts = (plan, calibrations.TIMES), replace(plan, only="counts", launches=1, budget=None)
+    sessions = []
+    for kind, planted in [(plan, calibrations.ITSELF)] if run.asked.itself else [(counts, calibrations.COUNTS), times]:
+        only = kind.only or "times"
+        arms = {name: Arm(release.tag, what) for name, what in planted.items()}
+        of_kind = replace(kind, only=only, releases=tuple(planted), arms=arms)
+        again, folder = run.asked.again, scratch / "sessions"
+        session = Session(conf, run.suite.axis, of_kind, run.environment, again, folder, request=run.request)
+        if not session.finished:
+            run.out.print(f"Calibrating {only} with {release.tag} on {session.machine.machine}.")
+            session.measure(run.out)
+        sessions.append(session)
+    found = sorted((one for session in sessions for one in session.launches()), key=lambda one: one.started_at)
+    name = f"{release.tag}-{run.environment.name}.jsonl"
+    path = run.results / sessions[0].machine.machine / calibrations.FOLDER / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(launch.to_json() + "\n" for launch in found))
     return path
 
 

@@ -14,8 +14,8 @@ from ..measuring.machine import describe
 from ..measuring.machine_records import use
 from ..measuring.plan import measurable
 from ..measuring.progress import minutes
-from ..measuring.recorded import RecorderEnvironment
 from ..measuring.subjects import OwnWorkload as OwnWorkload
+from ..measuring.subjects import RecorderEnvironment
 from ..measuring.subjects import installed_version as installed_version
 from ..measuring.upgrading.room import Room, adding, forecast, gigabytes_added
 from ..measuring.upgrading.sessions import Sessions

@@ -92,7 +92,8 @@ class Watch:
             self.control()
         medians = (float(f"{statistics.median(of):.4g}") for of in zip(*self._controls, strict=True))
         taken = dict(zip(("interpreter", "memory"), medians, strict=True))
-        found: dict[str, Any] = {"control": taken, "load": round(os.getloadavg()[0], 2), "processors": _processors()}
+        load, processors = round(os.getloadavg()[0], 2), len(allowed_processors())
+        found: dict[str, Any] = {"control": taken, "load": load, "processors": processors}
         found.update(_shares(self._ticks, processor_ticks(), self._own))
         found.update({name: value for name, value in readable().items() if value is not None})
         if self._waited:
@@ -218,10 +219,6 @@ def before_others() -> Iterator[None]:
 def allowed_processors() -> set[int]:
     """Those that this thread may be on."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {*range(os.cpu_count() or 1)}
-
-
-def _processors() -> int:
-    return len(allowed_processors())
 
 
 def processor_ticks() -> dict[str, int]:

@@ -220,18 +220,15 @@ class _Told:
         """Reads to the end of nvidia-smi."""
         with open(file, encoding="utf-8", errors="replace") as lines, contextlib.suppress(OSError):
             while line := lines.readline(LONGEST):  # a terminal that nobody writes into any more raises OSError
-                self._note(line)
+                sample = sample_of(line)
+                with self._changed:
+                    if sample is not None:
+                        self._samples.append(sample)
+                        self._answered = True
+                        self._changed.notify_all()
+                    elif words := "".join(filter(str.isprintable, line)).strip():
+                        self.said = f" and said: {words[:200]}"
         self.end(f"nvidia-smi ended with {process.wait()}{self.said}")
-
-    def _note(self, line: str) -> None:
-        sample = sample_of(line)
-        with self._changed:
-            if sample is not None:
-                self._samples.append(sample)
-                self._answered = True
-                self._changed.notify_all()
-            elif words := "".join(filter(str.isprintable, line)).strip():
-                self.said = f" and said: {words[:200]}"
 
 
 def _started() -> tuple[subprocess.Popen[bytes], int]:

@@ -329,7 +329,9 @@ class RecordedResults(Results):
                     tuple(_case(cases[i], said[i]) for i in chosen),
                 )
             )
-            self._warn_of_another_torch(facts)
+            installed = facts.get("torch")
+            if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
+                log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
         super().add_result(benchmark, result, started_at, duration, selected_idx=chosen, **more)
 
     def save(self, result_dir: str) -> None:
@@ -380,11 +382,6 @@ class RecordedResults(Results):
                     f"A process of {self._commit_hash} measured on the {what} '{said}', and the record of this machine says "
                     f"'{recorded}'. Nothing of it was kept: name what to measure on with --device."
                 )
-
-    def _warn_of_another_torch(self, facts: dict[str, Any]) -> None:
-        installed = facts.get("torch")
-        if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
-            log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
 
 
 def _joined(benchmark: dict[str, Any], told: Mapping[int, Told]) -> BenchmarkResult:
@@ -464,13 +461,6 @@ def first_words(message: str) -> str:
     return said[:LONGEST_MESSAGE]
 
 
-def _raised(output: str) -> str:
-    """The exception of the last traceback, with its message: what follows its frames, which are indented."""
-    after = output.rpartition(TRACEBACK)[2].splitlines()[1:]
-    begin = next((number for number, line in enumerate(after) if line and not line[0].isspace()), len(after))
-    return "\n".join(after[begin:] or output.strip().splitlines()[-1:])
-
-
 def _failure(output: str, exit_status: int) -> str:
     """One sentence from the exit status, and the last words, of a process that gave no number."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -484,7 +474,10 @@ def _failure(output: str, exit_status: int) -> str:
     if exit_status == JSON_ERROR_RETCODE and lines[-1:] == [_EMPTY_ANSWER]:
         exit_status, lines = 0, lines[:-1]
     elif exit_status == 1 and TRACEBACK in output:
-        said = first_words(_raised(output)).removeprefix("benchmarks.common.").removeprefix("CaseFailed: ")
+        after = output.rpartition(TRACEBACK)[2].splitlines()[1:]  # frames, which are indented, then what was raised
+        begin = next((number for number, line in enumerate(after) if line and not line[0].isspace()), len(after))
+        raised = "\n".join(after[begin:] or output.strip().splitlines()[-1:])
+        said = first_words(raised).removeprefix("benchmarks.common.").removeprefix("CaseFailed: ")
         return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)", "", said)
     last = f": {lines[-1].removeprefix('asv: ')[:400]}" if lines else ""
     status = f" with exit status {exit_status} and no" if exit_status > 0 else " without an"

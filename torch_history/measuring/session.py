@@ -37,7 +37,7 @@ from ..releases.axis import Axis
 from ..releases.environments import InstallationError
 from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file, read_launches
 from ..system.errors import SessionError
-from ..system.files import is_text, read_object, write_atomically
+from ..system.files import read_object, write_atomically
 from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
@@ -121,7 +121,10 @@ class Session:
         self._request = replace(asked, sizes=choice.scales(plan.sizes), device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
-        self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
+        # The same for sessions of which one goes on with the other: a plan on a machine, with a device.
+        with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        key = hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
+        self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{key}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
         begun = bool(stored and self.launches())
@@ -145,11 +148,6 @@ class Session:
         self._ends = math.inf
         self._values = ""
         """The folder of what cases return while it is compared, empty where it is not."""
-
-    def _key(self, plan: Plan) -> str:
-        """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
-        with_what = [vars(self.machine).get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
-        return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
@@ -182,7 +180,9 @@ class Session:
         if self.plan.workload and not self.plan.cases and not (self.resumed or self.finished):
             self._try_own_workload(console)
         self._install(console)
-        questions = _by_question(self._discover())
+        benchmarks, questions = self._discover(), dict[str, list[dict[str, Any]]]()
+        for name in sorted(benchmarks):
+            questions.setdefault(name.rpartition(".")[0], []).append(benchmarks[name])
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
@@ -206,7 +206,8 @@ class Session:
             (question, index): case
             for question, metrics in questions.items()
             for index, case in enumerate(_cases(metrics[0]))
-            if self._asked(case)
+            if not self.plan.cases or case in self.plan.cases
+            if choice.is_asked(case, self.plan.sizes, self.plan.variants)
         }
         if not self.plan.within:
             yield set(where)
@@ -437,7 +438,8 @@ class Session:
                         if timed:
                             self._wait()
                     self._shown.advance()
-                told = {tag: servers[tag].results.returned(index) for tag in sorted(tags, key=self._place)}
+                on_axis = sorted(tags, key=lambda name: self._axis.position(self.plan.arm(name).tag))
+                told = {tag: servers[tag].results.returned(index) for tag in on_axis}
                 values.compare(Path(self._values), {tag: found for tag, found in told.items() if found})
                 self._watch.control()
         finally:
@@ -446,10 +448,6 @@ class Session:
                 of_tag = [of for of in metrics if tag not in part.timed or not reuse.is_count(of["name"])]
                 server.results.record(of_tag, conditions, self.conf.results_dir)
         return "disturbed" not in conditions, rest
-
-    def _place(self, name: str) -> int:
-        """Where the release that a name of the plan stands for is on the axis."""
-        return self._axis.position(self.plan.arm(name).tag)
 
     def _wait(self) -> None:
         """Waits until the processor is calm, as long as patience lasts."""
@@ -469,8 +467,10 @@ class Session:
         return Server(self.conf, self.environment, results, request, takes_turns=self._in_turns)
 
     def _take_turns(self, metrics: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated."""
-        return self._in_turns and any(_steady(metric) for metric in metrics)
+        """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated within a
+        process."""
+        known = [metric_of(metric["name"]) for metric in metrics]
+        return self._in_turns and any(of.varies and of.measured == STEADY for of in known)
 
     def _missing(self, turn: int, questions: _Questions, work: _Work) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
@@ -493,14 +493,11 @@ class Session:
                 timed = tuple(tag for tag in tags if left[tag] and not _counts(left[tag]))
                 if any(left.values()):
                     missing[timed][index] = tuple(tag for tag in tags if left[tag])
-            parts += [_Part(question, some, on) for on, of_them in missing.items() for some in _in_parts(of_them)]
+            for on, of_them in missing.items():
+                items = list(of_them.items())
+                firsts = range(0, len(items), AT_A_TIME)
+                parts += [_Part(question, dict(items[first : first + AT_A_TIME]), on) for first in firsts]
         return parts
-
-    def _asked(self, case: tuple[str, ...]) -> bool:
-        """Whether this plan measures that case."""
-        if self.plan.cases and case not in self.plan.cases:
-            return False
-        return choice.is_asked(case, self.plan.sizes, self.plan.variants)
 
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
@@ -585,7 +582,7 @@ class Session:
     def _stored_state(self) -> dict[str, Any]:
         try:
             state = read_object(self.state) if self.state.exists() else {}
-            if state and not is_text(state.get("id")):
+            if state and not isinstance(state.get("id"), str):
                 raise ValueError("it names no session")
         except ValueError as error:
             log.warning(f"{self.state}: {error}, so a new session begins. The measurements of the last one are kept.")
@@ -609,13 +606,6 @@ def _suite(conf: Config) -> str:
     return digest.hexdigest()
 
 
-def _by_question(benchmarks: Benchmarks) -> _Questions:
-    questions: _Questions = defaultdict(list)
-    for name in sorted(benchmarks):
-        questions[name.rpartition(".")[0]].append(benchmarks[name])
-    return dict(questions)
-
-
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
 
@@ -632,18 +622,6 @@ def _told(known: reuse.Known, facts: Mapping[str, Any]) -> Told:
     return Told({**own, **of_case, reuse.TAKEN: known.source}, "", 0, math.nan if case.value is None else case.value)
 
 
-def _steady(metric: Mapping[str, Any]) -> bool:
-    """Whether its calls are repeated within a process."""
-    known = metric_of(metric["name"])
-    return known.varies and known.measured == STEADY
-
-
 def _number(cases: _Cases) -> int:
     """How many of a case on one release they are."""
     return sum(map(len, cases.values()))
-
-
-def _in_parts(cases: _Cases) -> Iterator[_Cases]:
-    items = list(cases.items())
-    for first in range(0, len(items), AT_A_TIME):
-        yield dict(items[first : first + AT_A_TIME])

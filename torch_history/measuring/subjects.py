@@ -1,4 +1,5 @@
-"""What is measured instead of the suite on installed releases: a user's own file, or the torch that is already there."""
+"""What is measured instead of the suite on installed releases: a user's own file, the torch that is already there, or what
+a release asks of the recorder."""
 
 import ast
 import hashlib
@@ -22,10 +23,13 @@ from packaging.version import InvalidVersion, Version
 from contract.own_file import KEYS, LITERALS, NEEDED, SCRIPT, TESTS, form_of, nearest
 from contract.request import Request
 from contract.surroundings import KEEP
+from recorder import Refused
+from recorder.build import DROPPED, Built, build
+from recorder.environments import create
 
 from ..releases import added
 from ..releases.axis import Axis, Release
-from ..releases.environments import for_measuring
+from ..releases.environments import ReleaseEnvironment, for_measuring
 from ..system.errors import SessionError, UserError
 from ..system.files import open_regular, read_bytes, write_atomically
 from ..system.program import cache
@@ -241,6 +245,37 @@ class InstalledEnvironment(ExistingEnvironment):
                 f"Say under which release it belongs, such as --as {axis.newest.tag}; the result will say so."
             )
         return axis.find(tag)
+
+
+FOLDER = "recorder"
+"""Folder in `env/`: these environments hold another set of packages than those that are measured on a device."""
+
+
+class RecorderEnvironment(ReleaseEnvironment):
+    """The environments of one lane on the recorder, of which one release's is selected at a time; see ReleaseEnvironment."""
+
+    def __init__(self, conf: Any, python: str, card: str, own: OwnWorkload | None = None) -> None:
+        """Raises SessionError where a user's `own` file needs more than torch."""
+        if own and own.requirements:
+            said = f"{own.path.name} has `requirements`, and the recorder has only torch. Measure it on cpu or cuda."
+            raise SessionError(said)
+        super().__init__(conf, python, {}, {})
+        self.root = self.root / FOLDER
+        self._card = card
+        self._built: dict[str, Built] = {}
+
+    def _make(self, release: Release, folder: Path, lock: int) -> None:
+        try:
+            create(release, self._python, folder)
+            if release.tag not in self._built:
+                self._built[release.tag] = build(folder)
+        except Refused as refused:
+            self._refuse(release, str(refused))
+
+    def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in super().surroundings(inherited).items() if name not in DROPPED}
+        built = self._built.get(self._selected or "")
+        return {**kept, **built.variables(self._card)} if built else kept
 
 
 MOST_SECONDS = 120

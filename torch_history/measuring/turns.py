@@ -58,7 +58,9 @@ def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: in
             if held is not None:
                 waiting.append(server)
                 if len(servers) > 1 and held * (len(servers) - 1) > MEMORY_SHARE * _available():
-                    _alone(waiting.pop(), ended)
+                    waiting.pop()  # there is no memory for all at once: it takes turns of all its metrics alone
+                    while _take_alone(server, ended) and _finish(server, ALONE, ended):
+                        pass
         overhead, over = time.monotonic() - began, time.monotonic()
         while waiting:
             _take(waiting, overhead, quiet, ended)
@@ -93,12 +95,6 @@ def _next(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> flo
     if number is None and (failure := ended.get()) is not None:
         raise failure
     return number
-
-
-def _alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> None:
-    """Has a process take turns of all its metrics without others, for there is no memory for all of them at once."""
-    while _take_alone(server, ended) and _finish(server, ALONE, ended):
-        pass
 
 
 def _take_alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> bool:

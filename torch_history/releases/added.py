@@ -3,6 +3,7 @@ folder of their own, which is put on the path of the processes that measure that
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -75,7 +76,7 @@ class Wanted:
     def sized(self) -> list[Sized]:
         """What the requirements need besides, with the sizes of the wheels, of several that fit the largest. Only wheels are
         taken: building a source runs it. Nothing is installed. Raises AddingError, which names `subject`."""
-        there = {_name(package) for package in self.packages}
+        there = {canonicalize_name(re.split(r"==|\[", package)[0]) for package in self.packages}
         try:
             with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as held:
                 held.write("\n".join(self.packages) + "\n")
@@ -160,7 +161,3 @@ def listed(mark: Path) -> list[str]:
 def packages_in(environment: Path) -> set[str]:
     """name==version of everything that was added to a release's environment. Raises ValueError where a mark is damaged."""
     return {package for mark in environment.glob(f"{FOLDER}/*/{MARK}") for package in listed(mark)}
-
-
-def _name(package: str) -> str:
-    return canonicalize_name(package.partition("==")[0].partition("[")[0])

@@ -113,7 +113,12 @@ class Axis:
         base = match["base"]
         tag = self.newest.tag if base == "HEAD" else "v" + base.removeprefix("v")
         if tag not in self._position:
-            raise UnknownRelease(self._unknown(base))
+            later = re.fullmatch(r"v?\d+\.\d+\.\d+", base) and Version(base) > Version(self.newest.version)
+            near = () if later else difflib.get_close_matches(tag, self._position, n=3, cutoff=0.5)
+            offer = f"The nearest are {', '.join(near)}." if near else f"The newest is {self.newest.tag}."
+            raise UnknownRelease(
+                f"'{base}' is no PyTorch release on the axis. {offer} A new release is added to releases.toml."
+            )
         steps = sum(int(step or 1) for step in re.findall(r"\^|~(\d*)", match["back"]))
         position = self._position[tag] - steps
         if position < 0:
@@ -143,12 +148,6 @@ class Axis:
                 f"The range {part} holds no release: as in git it begins after {first.tag} and ends with {last.tag}."
             )
         return between
-
-    def _unknown(self, name: str) -> str:
-        later = re.fullmatch(r"v?\d+\.\d+\.\d+", name) and Version(name) > Version(self.newest.version)
-        near = () if later else difflib.get_close_matches(f"v{name.removeprefix('v')}", self._position, n=3, cutoff=0.5)
-        offer = f"The nearest are {', '.join(near)}." if near else f"The newest is {self.newest.tag}."
-        return f"'{name}' is no PyTorch release on the axis. {offer} A new release is added to releases.toml."
 
 
 def _refuse_confusable(tags: list[str], path: Path) -> None:

@@ -122,7 +122,10 @@ class ReleaseEnvironment(Virtualenv):
         folder = self.folder(release)
         with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
             self._make(release, folder, lock)
-            self.added = self._add(release, folder, lock)
+            try:
+                self.added = self._wanted(release, packages_of(folder)).add(folder, lock) if self.needed else None
+            except (AddingError, OSError) as error:
+                self._refuse(release, str(error))
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -143,15 +146,6 @@ class ReleaseEnvironment(Virtualenv):
                 "again. Other releases that share these files are looked at before they are measured."
             )
         self._build(release, folder, lock, found)
-
-    def _add(self, release: Release, folder: Path, lock: int) -> Path | None:
-        """Installs what is `needed`, and returns what to put on the path; None where nothing is."""
-        if not self.needed:
-            return None
-        try:
-            return self._wanted(release, packages_of(folder)).add(folder, lock)
-        except (AddingError, OSError) as error:
-            self._refuse(release, str(error))
 
     def lacking(self, release: Release) -> str:
         """Why what is `needed` cannot be had for a release, asked before that is installed; empty where it can."""
@@ -255,20 +249,17 @@ def for_measuring(variables: Mapping[str, str]) -> dict[str, str]:
     return surroundings.for_measuring(variables)
 
 
-def _in_these_surroundings(run: Callable[..., Any]) -> Callable[..., Any]:
-    """asv's function that starts an interpreter which is there already, in the surroundings of releases."""
+def setup() -> None:
+    """asv calls this when it loads the plugin: `asv run -E existing` measures as all others do, in the same surroundings."""
+    run = environment.ExistingEnvironment.run
+    if hasattr(run, "__wrapped__"):
+        return
 
     @functools.wraps(run)
     def started(self: Any, args: list[str], **kwargs: Any) -> Any:
         return run(self, args, env=for_measuring(kwargs.pop("env", os.environ)), **kwargs)
 
-    return started
-
-
-def setup() -> None:
-    """asv calls this when it loads the plugin: `asv run -E existing` measures as all others do."""
-    if not hasattr(environment.ExistingEnvironment.run, "__wrapped__"):
-        environment.ExistingEnvironment.run = _in_these_surroundings(environment.ExistingEnvironment.run)
+    environment.ExistingEnvironment.run = started
 
 
 def requirements_of(release: Release) -> list[str]:

@@ -42,16 +42,12 @@ def install(folder: Path, fresh: Callable[[], None], forget: Callable[[Damage], 
     if found := damage(folder):
         forget(found)
         fresh()
-        _look(folder, accepts=True)
+        damage(folder, accepts=True)
 
 
-def damage(folder: Path) -> Damage:
-    """What is not as it was installed in `folder`, an environment or a folder of added packages; empty where all is."""
-    return _look(folder, accepts=False)
-
-
-def _look(folder: Path, accepts: bool) -> Damage:
-    """`damage`; what RECORDs say otherwise is kept as right where this `accepts` it."""
+def damage(folder: Path, accepts: bool = False) -> Damage:
+    """What is not as it was installed in `folder`, an environment or a folder of added packages; empty where all is. What
+    RECORDs say otherwise is kept as right where this `accepts` it."""
     known: dict[str, list[int | str]] = {}
     with contextlib.suppress(ValueError):
         known = {place: stamp for place, stamp in read_object(folder / STAMPS).items() if isinstance(stamp, list)}
@@ -60,10 +56,11 @@ def _look(folder: Path, accepts: bool) -> Damage:
     unread: list[tuple[_File, list[int | str]]] = []
     for file in _files(folder):
         try:
-            stamp = _stamp(folder / file.place)
+            status = os.stat(folder / file.place)
         except OSError:
             found[file.package].append(os.path.basename(file.place))
             continue
+        stamp: list[int | str] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
         if known.get(file.place, [])[:3] == stamp:
             stamps[file.place] = known[file.place]
         else:
@@ -109,11 +106,6 @@ def _files(folder: Path) -> Iterator[_File]:
         for path, sha256 in rows(record):
             if sha256.startswith("sha256=") and ".dist-info/" not in path:
                 yield _File(package, os.path.join(packages, path), sha256.removeprefix("sha256="))
-
-
-def _stamp(path: Path) -> list[int | str]:
-    status = os.stat(path)
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _sha256(path: Path) -> str:

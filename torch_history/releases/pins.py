@@ -142,17 +142,13 @@ def installation(release: Release, python: str, requirements: Sequence[str]) -> 
     _refuse_misfit(release, python, packages, requirements)
     if chosen:
         lines = [
-            package if _name(package) in OF_ANOTHER_INDEX else _pinned(lock, release, package, python)
+            package if package.partition("==")[0] in OF_ANOTHER_INDEX else _pinned(lock, release, package, python)
             for package in packages
         ]
         origin = f"torch from the {chosen} index, not checked"
         return Installation("--constraint", tuple(lines), tuple(requirements), origin, checked=False)
     exact = tuple(_pinned(lock, release, package, python) for package in packages)
     return Installation("--requirement", exact, ("--require-hashes",), f"as {LOCK_FILE} says, checked", checked=True)
-
-
-def _name(package: str) -> str:
-    return package.partition("==")[0]
 
 
 def _pinned(lock: Lock, release: Release, package: str, python: str) -> str:

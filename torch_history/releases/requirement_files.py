@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,6 @@ def read(path: Path) -> Wanted:
     for name, versions in known:
         packages[name] = packages.get(name, SpecifierSet()) & versions
     return Wanted(packages, python)
-
-
-Pairs = Iterable[tuple[str, SpecifierSet]]
 
 
 def _of_form(path: Path, text: str) -> tuple[list[tuple[str, SpecifierSet]], SpecifierSet]:

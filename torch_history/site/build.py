@@ -14,7 +14,7 @@ import shutil
 import tomllib
 import uuid
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,9 @@ from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
 from ..analysis.replication import OtherPlaces
 from ..analysis.series import Verdict
+from ..explaining import reproduction
+from ..explaining.counting import COUNTED
+from ..explaining.launching import Subject
 from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..store.certificates import certificates_in
@@ -45,10 +48,9 @@ from ..system.files import WRONG_DATA
 from ..system.scratch import mark, scratch
 from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
-from .code import code_of
-from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
+from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, lines, newest, numbers, unreadable
 from .folder import SCRATCH, require_replaceable
-from .questions import lines, quickest
+from .rivals import quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
 
@@ -79,6 +81,10 @@ AT_ONCE = 32
 
 STEPS = ("reading results", "comparing releases", "building asv's dashboard", "writing pages")
 """What `publish_site` does one after the other."""
+
+
+STEADY = ("time", "forward_time")
+"""Metrics that a script times: seconds of a call that was made before."""
 
 
 class Published(NamedTuple):
@@ -148,7 +154,10 @@ def publish_site(
         _write_pages(new, axis, feeds, made, on_a_gpu, url)
         _write_first(new, told[0].lane)
         require_replaceable(html_dir, conf)
-        _swap(new, html_dir)
+        new.parent.chmod(0o755)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(html_dir, new.parent / "old")  # which goes with the scratch folder
+        os.rename(new, html_dir)
     return html_dir / "index.html"
 
 
@@ -191,14 +200,6 @@ def _with_pairs(told: Sequence[Published], folder: Path) -> list[Published]:
     return [of for place, of in enumerate(told) if place not in wrong]
 
 
-def _swap(new: Path, html_dir: Path) -> None:
-    """Puts `new` in the place of `html_dir`; the old site goes with the scratch folder."""
-    new.parent.chmod(0o755)
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(html_dir, new.parent / "old")
-    os.rename(new, html_dir)
-
-
 def _write_data(
     folder: Path, told: Sequence[Published], axis: Axis, brought: Mapping[str, wheels.Wheel], here: str
 ) -> None:
@@ -238,6 +239,41 @@ def _write_data(
     for old, new in {pair: None for each in told for pair in each.pairs}:
         of = [each.pairs[old, new] for each in told if (old, new) in each.pairs]
         _write(folder / "pairs", f"{old}-{new}", {"schema": PAIR, "old": old, "new": new, "lanes": of})
+
+
+def code_of(series: Iterable[Sequence[str]], root: Path) -> dict[str, dict[str, Any]]:
+    """Name of a file -> its content, a file for each variant of each question of the suite in `root`: scripts of plain
+    PyTorch, each of which measures one series. `series` are keys as in a lane: asv's name of the benchmark and its
+    parameters. A variant that no workload names has no file."""
+    apart: dict[tuple[str, str], dict[tuple[str, str], str]] = defaultdict(dict)
+    for benchmark, *parameters in series:
+        question, _, metric = benchmark.partition(".")
+        plain = [parameter.strip("'") for parameter in parameters]
+        if len(plain) == 2 and re.fullmatch(r"\w+", plain[0], re.ASCII):
+            apart[question, plain[0]][benchmark, plain[1]] = metric.rpartition(".track_")[2]
+    found = {}
+    for (question, variant), cases in sorted(apart.items()):
+        path = root / "workloads" / f"{question}.py"
+        steady = any(metric in STEADY for metric in cases.values())
+        if re.fullmatch(r"\w+", question, re.ASCII) and path.is_file() and reproduction.names(path, variant):
+            found[f"code-{question}-{variant}"] = _of_variant(root, question, variant, cases, steady)
+    return found
+
+
+def _of_variant(
+    root: Path, question: str, variant: str, cases: dict[tuple[str, str], str], steady: bool
+) -> dict[str, Any]:
+    scripts = []
+    for (benchmark, size), metric in sorted(cases.items()):
+        text, why_not = "", "It measures more than a call that is repeated, which is all that a script does."
+        if steady and metric in (*STEADY, *COUNTED):
+            head = f"{question} {metric}, {variant}, {size}"
+            try:
+                text, why_not = reproduction.script(Subject(root, question, variant, size, metric), head), ""
+            except reproduction.CannotReproduce as error:
+                why_not = str(error)
+        scripts.append({"benchmark": benchmark, "size": size, "text": text, "why": why_not})
+    return {"scripts": scripts}
 
 
 def _drawn(row: bases.Row, told: Sequence[Published]) -> dict[str, Any]:

@@ -123,11 +123,6 @@ class Lane:
         return sessions_of(self.found)
 
     @property
-    def rank(self) -> tuple[bool, int]:
-        """Of lanes with as many releases the one is shown first on which something ran, and which measured more of each."""
-        return self.device == "recorder", -len(self.found)
-
-    @property
     def name(self) -> str:
         return str(self.machine["machine"])
 
@@ -197,7 +192,8 @@ def lanes(results_dir: Path, axis: Axis, here: str = "") -> list[Lane]:
             -axis.position(lane.releases[-1]),
             lane.name != here,
             -len(lane.releases),
-            *lane.rank,
+            lane.device == "recorder",  # of those with as many releases one on which something ran comes first
+            -len(lane.found),
             lane.id,
         ),
     )
@@ -361,3 +357,26 @@ def _evidence(one: Known) -> dict[str, Any]:
         "reproduced": one.reproduced and [*map(typical.rounded, one.reproduced)],
         "confirmed": moved_alike(one.reproduced, one.ratio),
     }
+
+
+def lines(lane: Lane, claim: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The picture of a claim as `lane_data` has it, with the numbers of each variant on each release of the lane, None where
+    there is none; None where the lane has nothing to draw."""
+    picture = claim["picture"]
+    if not picture:
+        return None
+    of = {one.parameters: one for one in lane.found if one.benchmark == picture["benchmark"]}
+    series = {variant: of[repr(variant), repr(picture["size"])] for variant in picture["variants"]}
+    known = next(iter(series.values()))
+    numbers = {variant: [_number(lane, one, tag) for tag in lane.releases] for variant, one in series.items()}
+    about = {"lane": lane.id, "releases": lane.releases, "metric": known.metric, "unit": known.unit}
+    return about | picture | {"numbers": numbers}
+
+
+def _number(lane: Lane, series: Series, tag: str) -> float | None:
+    """A time less what its sessions do to the whole question, the newest of exact numbers; None where there is none."""
+    numbers = [case.number for _, case in lane.found[series].get(tag, ()) if case.number is not None]
+    if not numbers:
+        return None
+    fit = lane.found.fits.get((series.environment, series.question)) if series.varies else None
+    return typical.rounded(fit.shown(series, tag)) if fit else numbers[-1]

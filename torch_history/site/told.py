@@ -13,7 +13,7 @@ from ..analysis.code import of_times, pair_on
 from ..analysis.findings import Finding
 from ..analysis.replication import NO_PLACES, OtherPlaces
 from ..analysis.series import Series, Verdict
-from ..analysis.verdicts import NOT_MEASURED, Change
+from ..analysis.verdicts import NOT_MEASURED
 from . import typical
 from .rivals import Rivals, sentence
 
@@ -64,17 +64,13 @@ def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[st
         "sure": found.sure,
         "environments": found.environments,
         "not_measured": answer.not_measured(found),
-        "counted": _counted(overall.cases if overall else 0, found.looked_at, len(changes["series"])),
+        "counted": (
+            f"The typical change is over {overall.cases if overall else 0:,} cases, each by its main time. With their other "
+            f"times {found.looked_at:,} times were compared. With memory and the counts that changed "
+            f"{len(changes['series']):,} series are listed."
+        ),
         "changes": changes,
     }
-
-
-def _counted(cases: int, compared: int, listed: int) -> str:
-    """What each of the totals of a page counts, in sentences."""
-    return (
-        f"The typical change is over {cases:,} cases, each by its main time. With their other times {compared:,} times were "
-        f"compared. With memory and the counts that changed {listed:,} series are listed."
-    )
 
 
 def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[str, Any]:
@@ -107,7 +103,9 @@ def _columns(lane: Lane, found: compare.Comparison) -> dict[str, Any]:
     """The changes, the worst first, a list for each of what is known of them; `verdicts`, `reasons` and `causes` are listed
     once, and a change has their places. What has no number on either release, or the same exact one, is counted alone, but
     for memory that a picture shows."""
-    changes = [one for one in found.changes if one.verdict is not Verdict.NEVER_RAN and _is_listed(lane, one)]
+    seen, shown = [one for one in found.changes if one.verdict is not Verdict.NEVER_RAN], lane.main["memory"]
+    is_same = {one.series for one in seen if one.verdict is Verdict.SAME and not one.series.varies}
+    changes = [one for one in seen if one.series not in is_same or one.series.benchmark in shown]
     words = {"verdict": [one.verdict.words for one in changes], "reason": [one.reason for one in changes]}
     words["why"] = [found.because(one.series) for one in changes]
     listed = {name: list(dict.fromkeys(of)) for name, of in words.items()}
@@ -118,11 +116,6 @@ def _columns(lane: Lane, found: compare.Comparison) -> dict[str, Any]:
         **{name: [listed[name].index(each) for each in of] for name, of in words.items()},
         **dict(zip(("verdicts", "reasons", "causes"), listed.values(), strict=True)),
     }
-
-
-def _is_listed(lane: Lane, change: Change) -> bool:
-    is_same = change.verdict is Verdict.SAME and not change.series.varies
-    return not is_same or change.series.benchmark in lane.main["memory"]
 
 
 def _shown(number: float | None) -> float | None:

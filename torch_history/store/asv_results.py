@@ -104,7 +104,10 @@ def load_asvs(path: Path) -> dict[str, Any]:
         _require_few([row.params for row in rows])
         require_short(parts_of(stored), found.results)
         for row in rows:
-            _require_measurable(chain(row.result or (), *(samples or () for samples in row.samples or ())))
+            numbers = chain(row.result or (), *(samples or () for samples in row.samples or ()))
+            sizes = [abs(number) for number in numbers if number and number == number]  # NaN stands for none
+            if sizes and not (min(sizes) >= LEAST and max(sizes) < MOST_COUNTED):
+                raise ValueError("a number is beyond what can be measured")
     except ValueError as error:
         raise ValueError(f"it is no whole result file of asv for this machine: {error}") from error
     if path.name != found.file:
@@ -145,10 +148,3 @@ def require_short(parts: dict[str, str], benchmarks: Iterable[str] = ()) -> None
     longest = max(*lengths, *(len(name.encode()) for name in benchmarks), 0, 0)
     if longest > LONGEST_PART or sum(lengths) > LONGEST_PATH:
         raise ValueError("what names a graph in it is too long for the name of a file")
-
-
-def _require_measurable(numbers: Iterable[float | None]) -> None:
-    """Raises ValueError where a number is beyond what can be measured; NaN stands for none."""
-    found = [abs(number) for number in numbers if number and number == number]
-    if found and not (min(found) >= LEAST and max(found) < MOST_COUNTED):
-        raise ValueError("a number is beyond what can be measured")

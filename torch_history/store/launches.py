@@ -20,7 +20,6 @@ from ..system.files import (
     LONGEST_NAME,
     append_lines,
     is_name,
-    is_text,
     parse,
     read_lines,
     require_shallow,
@@ -324,7 +323,7 @@ def environment_of(line: bytes) -> dict[str, Any]:
     try:
         record = parse(line)
         environment = record["environment"]
-        if not is_text(record["id"]) or not isinstance(environment, dict):
+        if not isinstance(record["id"], str) or not isinstance(environment, dict):
             raise TypeError
         dict(package.split("==", 1) for package in environment.get("packages", []))
     except (AttributeError, KeyError, TypeError, ValueError) as error:

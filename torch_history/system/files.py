@@ -224,10 +224,6 @@ def set_aside(path: Path) -> str:
     return path.rename(next(free for free in numbered if not free.exists())).name
 
 
-def is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def is_name(value: Any) -> bool:
     """Whether `value` can stand in a sentence and in the name of a file."""
     return isinstance(value, str) and len(value) <= LONGEST_NAME and value.isprintable()
@@ -239,4 +235,4 @@ def is_number(value: Any) -> bool:
 
 
 def is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(is_text, value))
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from .files import write_atomically
+
 PACKAGE = Path(__file__).resolve().parents[1]
 """The package torch_history itself."""
 
@@ -27,15 +29,8 @@ def in_cache() -> Path:
     folder = cache() / "suite"
     for file in sorted(SOURCES.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
-            _copy(file, folder / file.relative_to(SOURCES))
+            text, target = file.read_bytes(), folder / file.relative_to(SOURCES)
+            if not target.is_file() or target.read_bytes() != text:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(target, text)
     return folder
-
-
-def _copy(file: Path, target: Path) -> None:
-    text = file.read_bytes()
-    if target.is_file() and target.read_bytes() == text:
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    made.write_bytes(text)
-    made.replace(target)

@@ -11,8 +11,7 @@ from ...store.asv_results import read_benchmarks
 from ...store.collecting import Collected, collect
 from ...system.errors import UserError
 from ...system.files import read_bytes, write_atomically
-from .attempts import OPEN, Job, job_of, last_words
-from .order import Order
+from .attempts import OPEN, Job, Order, job_of, last_words
 from .slurm import Slurm
 
 FAILURES = 3

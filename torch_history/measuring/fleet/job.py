@@ -14,8 +14,7 @@ from typing import Any
 
 from ...system.errors import UserError
 from ...system.signals import received, stop_on_signals
-from .attempts import FINISHED, OPEN, RESULTS, job_of
-from .order import Order
+from .attempts import FINISHED, OPEN, RESULTS, Order, job_of
 
 MOST_REQUEUES = 20
 
@@ -58,9 +57,9 @@ def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     from ..machine import asked, decided, describe
     from ..machine_records import use
     from ..plan import Plan, anchored
-    from ..recorded import RecorderEnvironment
     from ..recording import RecordedResults
     from ..session import Session, load_suite
+    from ..subjects import RecorderEnvironment
 
     if order.offline:
         # What the login node installed lies beside its environments, also where a node has its own.

@@ -19,6 +19,7 @@ from ...store.machines import RECORD
 from ...system.errors import UserError
 from ...system.files import read_bytes, read_object, write_atomically
 from .check import check
+from .parts import MEMORY
 
 MARK = "kit.json"
 """The file in a kit that says what it is. Written first: who finds it in a folder may replace what lies there."""
@@ -32,9 +33,6 @@ RESULTS, ANSWERS = "results", "gpu.json"
 MOST_BYTES = 64 * 2**20
 MOST_FILES = 2_000
 """Of what is unpacked; ten minutes on a card make about a megabyte."""
-
-MEMORY = 128 * 2**20
-"""Bytes that unpacking may take beside that; what packs here asks for less."""
 
 PART = r"[A-Za-z0-9][\w.+-]{0,149}"
 NAME = re.compile(

@@ -22,7 +22,7 @@ from contract.carried import CARRIED
 from ...releases.axis import Axis, Release
 from ...releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
 from ...system.errors import SessionError, UserError
-from ...system.files import is_text, read_bytes, read_object, write_atomically
+from ...system.files import read_bytes, read_object, write_atomically
 from . import parts
 from .elf import libraries, symbols
 
@@ -53,10 +53,6 @@ print(json.dumps({
                         for d in importlib.metadata.distributions() if d.metadata["Name"]}),
 }))
 """
-
-
-SHOWN = 80
-"""Characters of what is wrong with a stranger's file that are repeated."""
 
 
 class CarriedError(UserError):
@@ -92,7 +88,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.json.decode(read_bytes(path), type=cls)
         except (ValueError, RecursionError) as error:
-            words = "".join(each for each in str(error) if each.isprintable())[:SHOWN]
+            words = "".join(each for each in str(error) if each.isprintable())[: parts.SHOWN]
             raise CarriedError(
                 f"What was unpacked is no carried release, by its {path.name}: {words}. Carry the release again."
             ) from error
@@ -124,11 +120,6 @@ class Machine:
                 "libraries as packages. Name another one with --python."
             ) from error
         return cls(interpreter, **json.loads(told))
-
-    @property
-    def kind(self) -> str:
-        """The name of the environments of releases that run on this machine's libraries."""
-        return f"carried-cuda{self.cuda}-py{self.python}"
 
     @property
     def libraries(self) -> str:
@@ -180,8 +171,14 @@ def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: 
         site = _environment(target, machine)
         for child in (unpacked / SITE).iterdir():
             child.rename(site / child.name)
-        _link_libraries(site / "nvidia", unpacked / STUBS, [Path(path) for path in machine.nvidia])
-        _refuse_missing(about, site / "nvidia")
+        farm = site / "nvidia"  # links to the folders of the machine's libraries, and copies of those that have a stub
+        farm.mkdir()
+        for stub in (unpacked / STUBS).iterdir():
+            shutil.copytree(stub, farm / stub.name)
+        for child in (child for path in machine.nvidia for child in sorted(Path(path).iterdir())):
+            if child.is_dir() and not (farm / child.name).exists():
+                (farm / child.name).symlink_to(child.resolve())
+        _refuse_missing(about, farm)
         _finish(target, origin, own, about, machine, about.release)
     return target
 
@@ -244,17 +241,6 @@ def _environment(target: Path, machine: Machine) -> Path:
     return site
 
 
-def _link_libraries(farm: Path, stubs: Path, machines: Sequence[Path]) -> None:
-    """Makes in `farm` a link to each folder of the machine's libraries, and a copy of each that has a stub."""
-    farm.mkdir()
-    for stub in stubs.iterdir():
-        shutil.copytree(stub, farm / stub.name)
-    for folder in machines:
-        for child in sorted(folder.iterdir()):
-            if child.is_dir() and not (farm / child.name).exists():
-                (farm / child.name).symlink_to(child.resolve())
-
-
 def _refuse_missing(about: About, farm: Path) -> None:
     there = frozenset().union(*(symbols(path).defined for one in farm.iterdir() for path in libraries(one.resolve())))
     if missing := sorted(set(about.asked) - there):
@@ -281,7 +267,7 @@ def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, mac
         "packages": [*(each for each in machine.packages if not each.startswith("torch==")), f"torch=={release[1:]}"],
         "digests": dict(own),
         "cache": "",
-        "kind": machine.kind,
+        "kind": f"carried-cuda{machine.cuda}-py{machine.python}",
         "python": machine.python,
         CARRIED: {"cuda": machine.cuda, "library_calls": about.library_calls, "known": about.known},
     }
@@ -341,7 +327,7 @@ def _mark(path: Path) -> dict[str, Any]:
     """Raises SessionError where an environment's mark is damaged."""
     try:
         mark = read_object(path)
-        if not is_text(mark.get("kind")) or not is_text(mark.get("python")):
+        if not isinstance(mark.get("kind"), str) or not isinstance(mark.get("python"), str):
             raise ValueError("it is no carried release's")
     except (OSError, ValueError) as error:
         raise SessionError(f"{path} cannot be read: {error}. Unpack the release again.") from error

@@ -6,18 +6,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from recorder import Refused, certificate
 
 from ...releases.axis import Axis
-from ...store import causes, certificates, code, exclusions, machines, sources
+from ...store import causes, certificates, code, machines, sources
 from ...store.asv_results import load_asvs, read_benchmarks
 from ...store.details import DETAILS, read_details
-from ...store.exclusions import Exclusion
 from ...store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
 from ...store.machines import RECORD
-from ...system.files import CHECKSUM, DAMAGED, each_line
+from ...system.files import CHECKSUM, DAMAGED, LONGEST_NAME, each_line, parse
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"
@@ -28,6 +29,54 @@ OF_ANY_TORCH = "installed-"
 NO_FOLDER = "no folder belongs here, where git might take it for a repository and run what that names"
 EARLY = datetime.timedelta(days=1)
 """How far ahead of this clock a launch may be dated: clocks and time zones differ."""
+
+EXCLUSIONS = "exclusions.jsonl"
+"""Lists which launches were taken out of the results, and why; none of them may count."""
+
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+Names = tuple[Name, ...]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Exclusion(Struct, frozen=True):
+    """A line of the list: so many launches of one benchmark in one session, begun from `first` to `last`, and how many cases
+    of them. `variants` and `sizes` are those of the cases where a launch keeps others; of whole launches they are empty."""
+
+    machine: Name
+    session: Name
+    benchmark: Name
+    environments: Names
+    releases: Names
+    variants: Names
+    sizes: Names
+    launches: Count
+    cases: Count
+    first: Name
+    last: Name
+    rule: Name
+    reason: str
+
+    @classmethod
+    def from_json(cls, line: bytes) -> "Exclusion":
+        """Raises ValueError where `line` says no such thing."""
+        try:
+            return convert(parse(line), cls)
+        except ValidationError as error:
+            raise ValueError(f"it is no exclusion: {error}") from error
+
+    def lists(self, launch: Launch) -> bool:
+        """Whether `launch` has a number that was taken out."""
+        return (
+            (launch.session, launch.benchmark) == (self.session, self.benchmark)
+            and launch.release in self.releases
+            and launch.environment in self.environments
+            and self.first <= launch.started_at <= self.last
+            and any(self._lists(case.parameters) for case in launch.cases if case.number is not None)
+        )
+
+    def _lists(self, parameters: tuple[str, ...]) -> bool:
+        variant, *sizes = (word.strip("'") for word in parameters)
+        return not self.variants or (variant in self.variants and {*sizes} <= {*self.sizes})
 
 
 @dataclass
@@ -84,7 +133,7 @@ def check(results: Path, axis: Axis) -> Found:
             with found.telling(path):
                 for each in read_benchmarks(path):
                     known[each.name].add(each.version)
-        elif path.name == exclusions.FILE:
+        elif path.name == EXCLUSIONS:
             with found.telling(path):
                 for number, _, entry in each_line(path, Exclusion.from_json):
                     if isinstance(entry, ValueError):
@@ -181,7 +230,7 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
         for problem in _of_launch(path, launch, axis):
             found.say(path, problem, number)
         if any(entry.lists(launch) for entry in found.excluded.get(launch.session, ())):
-            found.say(path, f"{exclusions.FILE} says that it was taken out", number)
+            found.say(path, f"{EXCLUSIONS} says that it was taken out", number)
     _check_copies(launches, folder, found)
     _check_starts(launches, found)
     _check_versions(launches, known, found)

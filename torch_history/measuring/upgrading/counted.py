@@ -1,5 +1,6 @@
 """What does a workload take of a card on a release? Asked of a process that runs that release on the recorder."""
 
+import enum
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from recorder.cards import Card, cards
 from ...system.children import Answering, Ended
 from ...system.errors import UserError
 from ...system.program import SOURCES
-from .batches import Outcome, Try
 
 PROGRAM = """
 from pathlib import Path
@@ -44,6 +44,22 @@ SECRET = {
 """How a call begins of a library whose workspace is known to nobody but it -> the library."""
 
 
+class Outcome(enum.Enum):
+    """What one try says. UNCLEAR: what was not counted decides."""
+
+    FITS = "fits"
+    UNCLEAR = "CAN'T TELL"
+    TOO_MUCH = "does not fit"
+
+
+@dataclass(frozen=True)
+class Try:
+    """One batch: its outcome, and the bytes that it took of the card, 0 where it did not end."""
+
+    outcome: Outcome
+    bytes: int = 0
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A known card that is pretended, and its bytes of memory, which may be others than the known card's."""
@@ -61,7 +77,8 @@ class Wanted:
 def find(gpu: str, memory: float | None = None) -> Wanted:
     """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), with `memory` in gigabytes where that is given. Raises
     UserError where none is known."""
-    sold = _gigabytes(gpu)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", gpu.strip(), re.IGNORECASE)
+    sold = float(match[1]) if match else 0
 
     def is_meant(card: Card) -> bool:
         names = (card.key, card.title, *card.called)
@@ -83,12 +100,6 @@ def find(gpu: str, memory: float | None = None) -> Wanted:
 
 def _plain(name: str) -> str:
     return re.sub(r"nvidia|geforce|tesla|[\s_-]", "", name.lower())
-
-
-def _gigabytes(text: str) -> float:
-    """`24GB` or `24` as 24; 0 where it is no amount."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", text.strip(), re.IGNORECASE)
-    return float(match[1]) if match else 0
 
 
 class Process:

@@ -9,7 +9,7 @@ from contract.metrics import METRICS
 
 from ...analysis.causes import Known
 from ...analysis.compare import Comparison, compared
-from ...analysis.results import Result, results
+from ...analysis.results import results
 from ...analysis.series import Series, Verdict, history
 from ...analysis.verdicts import Change
 from ...explaining.counting import COUNTED
@@ -19,7 +19,7 @@ from ...store.causes import NOT_LOOKED_INTO
 from ...system.errors import UserError
 from ..budget import Effort
 from ..reuse import taken_words
-from .search import Look, Moved, Search, Span, Task, expected_releases
+from .search import Look, Moved, Search, Task, expected_releases
 from .sessions import Case, NotInstalled, Sessions, Spent
 
 DRIVING = ("worse", "better")
@@ -153,10 +153,14 @@ class Upgrade:
     def run(self) -> None:
         """Measures what is needed and not stored, in the budget. What is interrupted leaves what is known so far. Raises
         NoRoom, and UserError where an end cannot be measured, or several releases between them cannot be installed."""
-        self.tell(f"Measuring both ends, {self.tags[0]} and {self.tags[-1]}.")
+        both = self.tags[0], self.tags[-1]
+        self.tell(f"Measuring both ends, {both[0]} and {both[1]}.")
         try:
             for share in (ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
-                self._measure_ends(share)
+                try:
+                    self.laboratory.measure(both, (), share)
+                finally:
+                    self._compare((0, len(self.tags) - 1), both, ())
                 changed = [one.series for one in self.ends.results if one.changed] if self.ends else []
                 driving = [*(one.series for one in self.driving), *changed]
                 self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
@@ -164,13 +168,6 @@ class Upgrade:
         except Spent:
             self.is_spent = self.search.best() is not None
         self.is_complete = True
-
-    def _measure_ends(self, share: float) -> None:
-        ends = self.tags[0], self.tags[-1]
-        try:
-            self.laboratory.measure(ends, (), share)
-        finally:
-            self._compare((0, len(self.tags) - 1), ends, ())
 
     @property
     def ends(self) -> Comparison | None:
@@ -210,14 +207,12 @@ class Upgrade:
 
     def _places(self, series: Series) -> list[Place]:
         """Where it changed, oldest first, as far as that is known."""
-        spans = self.search.spans.get(series, [])
-        return [self._place(series, span) for span in sorted(spans, key=lambda span: span.new)]
-
-    def _place(self, series: Series, span: Span) -> Place:
-        comparison, change = self._seen(series, *span.seen)
-        seen = self.tags[span.seen[0]], self.tags[span.seen[1]]
-        because = comparison.because(series)
-        return Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because)
+        found = []
+        for span in sorted(self.search.spans.get(series, []), key=lambda span: span.new):
+            comparison, change = self._seen(series, *span.seen)
+            seen, because = (self.tags[span.seen[0]], self.tags[span.seen[1]]), comparison.because(series)
+            found.append(Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because))
+        return found
 
     def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
         """Raises LookupError where the two were not compared."""
@@ -231,7 +226,9 @@ class Upgrade:
         for (at, _, _), one in self._told.items():
             for result in one.results if at == (old, new) else ():
                 if result.series == series:
-                    return look_at_result(result)
+                    is_known = result.changed or (result.difference is not None and not result.by_chance)
+                    moved = Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN
+                    return Look(moved, LEAST * result.changed)
         try:
             return look(self._seen(series, old, new)[1])
         except LookupError:
@@ -248,19 +245,16 @@ class Upgrade:
             try:
                 self.laboratory.measure(tags, cases, 1 / max(1, (most or number) - number + 1))
             except NotInstalled as error:
-                self._pass_over(error)
+                self._refused += 1
+                if self._refused >= MOST_REFUSED:
+                    raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
+                self.left_out[error.tag] = str(error)
+                self.tell(f"{error.tag} is passed over: {error}")
                 return False
             for pair in ((old, middle), (middle, new)):
                 self._compare(pair, tags, cases)
         self._refused = 0
         return True
-
-    def _pass_over(self, error: NotInstalled) -> None:
-        self._refused += 1
-        if self._refused >= MOST_REFUSED:
-            raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
-        self.left_out[error.tag] = str(error)
-        self.tell(f"{error.tag} is passed over: {error}")
 
     def _compare(self, at: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
         """Compares the releases at two positions by the session of `tags` and `cases`."""
@@ -273,12 +267,6 @@ class Upgrade:
 
 LEAST = 0.01
 """The size of a change of a result: where it changed is looked for after what costs more."""
-
-
-def look_at_result(result: Result) -> Look:
-    """What a result says to the search."""
-    is_known = result.changed or (result.difference is not None and not result.by_chance)
-    return Look(Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN, LEAST * result.changed)
 
 
 def look(change: Change) -> Look:
