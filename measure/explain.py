@@ -287,6 +287,7 @@ def left(call: Callable[[], object], path: str) -> dict:
     """What each call leaves, by metric as resident.py counts it, and `rows`: line of the file at `path` or of one beside it
     that led to it -> the same metrics, `of TYPE` -> objects and `at LINE` -> bytes made there, if they rise evenly."""
     _block(call, resident.WARM_UP_CALLS)
+    gc.freeze()  # what is there before takes long to look at
     tracemalloc.start(FRAMES)
     looks = [_living(call, os.path.dirname(path)) for _ in range(LOOKS)]
     tracemalloc.stop()

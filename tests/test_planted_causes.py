@@ -50,7 +50,6 @@ def test_planted_place_is_found_on_a_real_release(python, cause, tmp_path):
 
 
 def left(python: Path, *causes: str) -> Found:
-    """What is said of the objects that calls leave, with these causes in the releases."""
     old, new = (Side(f"v{i}.0.0", python, {"PLANTED_CAUSE": cause}) for i, cause in enumerate(causes))
     subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "kept_objects")
     return counting.explain(subject, (old, new), [], lambda words: None)
