@@ -21,7 +21,7 @@ import torch
 
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
 from contract.words import of_error, storable
-from measure import THREADS, clock, constants, explain, facts, hot, once, process, sequence, start_up
+from measure import THREADS, clock, constants, explain, facts, hot, once, process, sequence, start_up, stopwatch
 from measure.beside import answers
 from workloads import Unavailable
 
@@ -105,6 +105,8 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
         return _profile(call, step)
     if step["do"] == "allocations":
         return explain.by_allocation(call)
+    if step["do"] == "left":
+        return explain.left(lambda: (getattr(call, "before", stopwatch.nothing)(), call())[1], str(workload.__file__))
     return {"traces": explain.traces(call)}
 
 

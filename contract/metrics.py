@@ -27,8 +27,9 @@ They are started a few times in each launch."""
 
 MEMORY_MARGIN = 0.05
 GROWTH_MARGIN = 0.25
+NO_GROWTH = 1e-3
 """The margins of what the system counts of a process: its resident memory, and by how much that grows at each call. Pages
-and the allocator's reserves differ from launch to launch by a few per cent."""
+and the allocator's reserves differ from launch to launch by a few per cent. Of no growth so much makes a ratio."""
 
 ROUNDING = {"float16": 1e-3, "bfloat16": 1.6e-2, "float32": 1.3e-6, "float64": 1e-7, "complex64": 1.3e-6}
 ROUNDING.update(dict.fromkeys(("complex128", "float", "complex"), ROUNDING["float64"]))

@@ -6,7 +6,9 @@ of a benchmark: what it finds is evidence of causes and stands on no line of a s
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
+import ctypes
 import gc
 import itertools
 import os
@@ -15,13 +17,15 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from . import once
+from . import once, resident
 
 BLOCK_SECONDS = 0.001
 STRETCH_SECONDS = 0.003
@@ -275,6 +279,76 @@ def _memory_config() -> Any:
     return profile(profile_memory=True).config()
 
 
+LOOKS, CALLS, FRAMES = 7, 5, 50
+"""Looks at what so many calls leave, each up to so far above an allocation for the line of the user's file."""
+
+
+def left(call: Callable[[], object], path: str) -> dict:
+    """What each call leaves, by metric as resident.py counts it, and `rows`: line of the file at `path` or of one beside it
+    that led to it -> the same metrics, `of TYPE` -> objects and `at LINE` -> bytes made there, if they rise evenly."""
+    _block(call, resident.WARM_UP_CALLS)
+    gc.freeze()  # what is there before takes long to look at
+    tracemalloc.start(FRAMES)
+    looks = [_living(call, os.path.dirname(path)) for _ in range(LOOKS)]
+    tracemalloc.stop()
+    rows: dict = {}
+    for line, column in looks[-1]:
+        by = resident.kept([look.get((line, column), 0) for look in looks])[0] / CALLS
+        rows.setdefault(line, {}).update({column: by} if by else {})
+    found = {name: told.get("value", 0) for name, told in resident.measured(call).items() if name != "resident_memory"}
+    rest = {name: found[name] - sum(row.get(name, 0) for row in rows.values()) for name in found}
+    return {**found, "rows": {**rows, "what no line of Python made": rest}}
+
+
+def _living(call: Callable[[], object], folder: str) -> dict:
+    """After calls (line, column) of `left` -> how much was made there since tracemalloc began and is still there."""
+    gc.collect()  # which empties free lists: what is taken from these has no traceback of its own
+    _block(call, CALLS)
+    gc.collect()
+    seen: dict = {}
+    storages: set = set()
+
+    def add(trace: Any, numbers: dict, size: int) -> None:
+        if trace[-1].filename not in (__file__, tracemalloc.__file__):
+            lines = [(one.filename, f"{_function(one.filename, '').strip()}:{one.lineno}") for one in trace]
+            own = [line for path, line in lines if os.path.dirname(path) == folder] or ["outside the file"]
+            sizes = dict.fromkeys(("kept_bytes", "resident_growth", f"at {lines[-1][1]}"), size)
+            for name, number in {**numbers, **sizes}.items():
+                seen[own[-1], name] = seen.get((own[-1], name), 0) + number
+
+    for each in gc.get_objects():
+        trace = _made(each)
+        if trace:
+            add(trace, *_what(each, storages))
+    for block in tracemalloc.take_snapshot().traces:
+        add(block.traceback, {"kept_blocks": 1}, block.size)
+    return seen
+
+
+def _made(each: Any) -> Any:
+    """An object's traceback, nothing of an older one. Python 3.11 misses those whose attributes stand before them."""
+    found = tracemalloc.get_object_traceback(each)
+    if found or sys.version_info[:2] != (3, 11) or not type(each).__flags__ & 1 << 4:  # Py_TPFLAGS_MANAGED_DICT
+        return found
+    ask = ctypes.pythonapi._PyTraceMalloc_GetTraceback
+    ask.restype, ask.argtypes = ctypes.py_object, (ctypes.c_uint, ctypes.c_size_t)
+    return tracemalloc.Traceback(ask(0, id(each) - 32) or ())
+
+
+def _what(each: Any, storages: set) -> tuple:
+    """What an object counts as, and the bytes of a tensor whose storage is none of `storages`, which gets it: about 360 in
+    C++ beside its numbers."""
+    kind, size = type(each), 0
+    name = f"{kind.__module__}.{kind.__qualname__}".replace("builtins.", "").replace("torch.Tensor", "Tensor")
+    if issubclass(kind, torch.Tensor):
+        with contextlib.suppress(Exception):  # one without shape or storage
+            storage = getattr(each, "untyped_storage", each.storage)()  # torch 1 has none that is untyped
+            size = 0 if storage.data_ptr() in storages else 360 + storage.size() * storage.element_size()
+            storages.add(storage.data_ptr())
+            name = f"{name} of {str(each.dtype)[len('torch.') :]} {tuple(each.shape)}"
+    return {"kept_objects": 1, f"of {name}": 1}, size
+
+
 def _collector_off() -> None:
     gc.disable()
 
@@ -305,8 +379,6 @@ def traces(call: Callable[[], object]) -> list:
     """What the call uses, as far as it can be asked: names of its operators, `TorchScript` where a graph of it ran,
     `torch.compile` where Inductor has made code, `garbage collection` where Python's collector ran, and `several threads`
     where there are some for it."""
-    import sys
-
     collected = _collections(call)
     events, _ = _profiled(call, 1)
     found = {event.name for event in events}
@@ -327,18 +399,9 @@ COLLECTING_SECONDS = 0.1
 
 def _collections(call: Callable[[], object]) -> int:
     """How often Python's garbage collector ran during calls."""
-    seen: list = []
-
-    def note(phase: str, info: dict) -> None:
-        if phase == "start":
-            seen.append(info)
-
+    before = sum(each["collections"] for each in gc.get_stats())
     ends = time.perf_counter() + COLLECTING_SECONDS
-    gc.callbacks.append(note)
-    try:
+    call()
+    while time.perf_counter() < ends:
         call()
-        while time.perf_counter() < ends:
-            call()
-    finally:
-        gc.callbacks.remove(note)
-    return len(seen)
+    return sum(each["collections"] for each in gc.get_stats()) - before

@@ -69,7 +69,7 @@ def test_evidence_is_read_back_as_it_was_written(tmp_path):
     "changed",
     [
         *({"schema": 2}, {"verdict": "PERHAPS"}, {"ratio": -1}, {"ratio": "2"}),
-        *({"words": "x" * (causes.LONGEST_WORDS + 1)}, {"words": "\u202e"}, {"numbers": [[0], [1]]}),
+        *({"words": "x" * (causes.LONGEST_WORDS + 1)}, {"words": "\u202e"}, {"numbers": [[-1], [1]]}),
         {"old": "v2.12.0"},
         {"places": [{"kind": "planet", "name": "a", "old": 1, "new": 1, "low": 1, "high": 1}]},
     ],

@@ -44,8 +44,7 @@ class Played:
         if step["do"] == "traces":
             return {"traces": ["TorchScript"]}
         rows = UNFUSED if "fuser_off" in step.get("set", ()) else self.rows[self.side]
-        metrics = ("peak_memory", "retained", "allocations", "operators")
-        summed = {metric: sum(row.get(metric, 0) for row in rows.values()) for metric in metrics}
+        summed = {metric: sum(row.get(metric, 0) for row in rows.values()) for metric in counting.COUNTED}
         return {**summed, "rows": rows, "peak_memory": summed["peak_memory"] + self.wander * self.opened}
 
     def close(self) -> None:
@@ -116,6 +115,30 @@ def test_rows_add_up_to_the_difference() -> None:
 def test_equal_counts_are_no_difference() -> None:
     found = explained(UNFUSED, UNFUSED)
     assert (found.verdict, found.words) == ("NOT THERE", "the difference is not there: both count 240")
+
+
+BOTH: Rows = {"mine.py:9": {"kept_objects": 1, "of dict": 1, "at mine.py:9": 64}}
+TENSOR = {"kept_objects": 1, "of Tensor of float32 (1000,)": 1, "resident_growth": 4450, "at torch/x.py:3": 4450}
+MORE: Rows = {**BOTH, "mine.py:12": TENSOR}
+TWICE: Rows = {"mine.py:9": {"kept_objects": 2, "of dict": 2, "at mine.py:9": 128}}
+LEAKS: Rows = {**BOTH, "what no line of Python made": {"kept_objects": 9}}
+AT = "made at mine.py:12 (torch/x.py:3)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (BOTH, MORE, f"because each call leaves 1 Tensor of float32 (1000,), {AT}, and none before"),
+        (MORE, BOTH, f"because each call left 1 Tensor of float32 (1000,), {AT}, and leaves none now"),
+        (BOTH, TWICE, "because each call leaves 2 dicts, made at mine.py:9, and 1 dict before"),
+        (BOTH, MORE, f"because each call leaves 4,450 B with 1 Tensor of float32 (1000,), {AT}, and none before"),
+        (BOTH, LEAKS, "cause unknown; no line of Python made what differs"),
+        (MORE, MORE, "cause unknown; asked again, calls leave as much in both"),
+    ],
+)
+def test_what_one_release_alone_leaves_is_told(old: Rows, new: Rows, words: str) -> None:
+    found = explained(old, new, "resident_growth" if " B with " in words else "kept_objects")
+    assert (found.verdict, found.words, found.levers) == ("UNKNOWN" if "unknown" in words else "CAUSE", words, [])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from measure import once
 from torch_history.analysis.series import Series
-from torch_history.explaining import finding, places
+from torch_history.explaining import counting, finding, places
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.levers import ANOTHER_PROCESS, Lever, load
 
@@ -155,7 +155,7 @@ def test_series_of_an_own_file_are_named_as_its_launches_are() -> None:
         "mine.Own.track_time",
         "mine.FirstCalls.track_first_call",
         "mine.Command.track_process_time",
-        *(f"mine.Own.track_{metric}" for metric in finding.COUNTED),
+        *(f"mine.{'Memory' if metric in counting.GROWTH else 'Own'}.track_{metric}" for metric in finding.COUNTED),
     ]
 
 

@@ -19,7 +19,7 @@ from .torch_here import np, torch
 
 import measure
 from contract.request import END, TAKE
-from measure import clock, device, explain, facts, profile, turns
+from measure import clock, device, explain, facts, profile, resident, turns
 from workloads import WrongResult, intersection
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
@@ -541,6 +541,15 @@ def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slo
     found = explain.by_function(lambda: (names["spin"](), sum(range(3000))), 0.02, 0.4)["samples"]
     assert found["torch/spin.py spin"] > 0.5 * sum(found.values())
     assert sum(found.values()) > 2e-5
+
+
+def test_what_calls_leave_is_told_by_the_line_that_made_it(monkeypatch):
+    monkeypatch.setattr(resident, "measured", lambda call: {"kept_objects": {"value": 2}})
+    kept: list[Any] = []
+    rows = explain.left(lambda: kept.extend((torch.ones(1000), {"x": kept})), __file__)["rows"]
+    ((line, row),) = [one for one in rows.items() if one[0].startswith("test_measure.py:")]
+    assert (row["of Tensor of float32 (1000,)"], row["of dict"], row["kept_objects"]) == (1, 1, 2)
+    assert row["kept_bytes"] == row[f"at {line}"] == pytest.approx(4700, abs=300)
 
 
 def test_operators_hold_what_profile_counts():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from torch_history.explaining import counting
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.launching import Side, Subject
 from torch_history.store.causes import NOT_LOOKED_INTO
@@ -46,6 +47,22 @@ def test_planted_place_is_found_on_a_real_release(python, cause, tmp_path):
     assert found.verdict in ("CAUSE", "PART"), found.words
     assert any(part in words for part in PLACES[cause]), found.words
     assert all(any(part in name for part in PLACES[cause]) for name in held), found.words
+
+
+def left(python: Path, *causes: str) -> Found:
+    old, new = (Side(f"v{i}.0.0", python, {"PLANTED_CAUSE": cause}) for i, cause in enumerate(causes))
+    subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "kept_objects")
+    return counting.explain(subject, (old, new), [], lambda words: None)
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize(("of", "what"), [("tensor", "1 Tensor of float32 (256, 256)"), ("dict", "1 dict and 1 list")])
+def test_what_calls_leave_is_found_on_a_real_release(python, of, what):
+    line = WORKLOAD.with_name("release.py").read_text().partition("KEPT.append")[0].count("\n") + 1
+    made = f"{what}, made at release.py:{line}, and"
+    assert left(python, "nothing", of).words == f"because each call leaves {made} none before"
+    assert left(python, of, "nothing").words == f"because each call left {made} leaves none now"
+    assert left(python, of, of).verdict == "UNKNOWN"
 
 
 @pytest.mark.alone

@@ -1,6 +1,7 @@
 """Does a changed time get the cause that was planted, and none where there is none?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,6 +177,13 @@ def test_evidence_of_another_lane_with_the_same_binary_is_told_and_says_where_it
     other = known()._replace(environment="release-py3.9")
     assert said(SLOWER, new=NEW, known=[other]).endswith("; seen in release-py3.9, which has the same binary")
     assert "seen in" not in said(SLOWER, new=NEW, known=[other, known()])
+
+
+def test_evidence_of_growth_from_none_is_told() -> None:
+    grew = replace(change("kept_objects", 0, 1, Verdict.HUNGRIER, question="mine.Memory"), difference=(1.0, 1.0))
+    of = known(ratio=1000.0)._replace(benchmark=grew.series.benchmark)
+    assert why([grew], OLD, NEW, [of]) == {grew.series: of.words}
+    assert not why([grew], OLD, NEW, [of._replace(ratio=0.001)])
 
 
 def test_a_cause_that_is_gone_does_not_explain_what_is_left_between_ends_further_apart() -> None:

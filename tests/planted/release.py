@@ -14,6 +14,7 @@ OBJECTS = 1500
 """How many objects a call makes in Python."""
 
 PLANTED = os.environ.get("PLANTED_CAUSE", "")
+KEPT: list[object] = []
 
 
 def slow_relu(x: torch.Tensor) -> torch.Tensor:
@@ -37,6 +38,8 @@ def entered(x: torch.Tensor) -> torch.Tensor:
     if PLANTED == "copy":
         for _ in range(48):
             x = x.clone()
+    if PLANTED in ("tensor", "dict"):
+        KEPT.append(x + 1 if PLANTED == "tensor" else {"x": [x]})
     return x
 
 

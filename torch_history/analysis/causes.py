@@ -405,14 +405,14 @@ def _explained(
     """What evidence says of a change: of the same series, between the two releases, the same way and of at least SHARE of
     the size; where it is of a part of the way, that part is still there. The largest where there are several."""
     before, now = (_version(facts.get("torch", "")) for facts in (old, new))
-    ends, size = (before, now), abs(math.log(change.ratio)) if change.ratio else 0.0
+    ends, size = (before, now), abs(math.log(change.factor)) if change.factor else 0.0
     fitting = [
         one
         for one in known
         if (_is_of(one, change.series) or _is_of_same_binary(one, change.series))
         and () < before <= _version(one.old[1:]) < _version(one.new[1:]) <= now
-        and change.ratio
-        and (one.ratio > 1) == (change.ratio > 1)
+        and change.factor
+        and (one.ratio > 1) == (change.factor > 1)
         and abs(math.log(one.ratio)) >= SHARE * size
         and (_ends(one) == ends or SHARE * abs(math.log(one.ratio)) <= size)
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from contract.metrics import MARGIN, RESIDENT
+from contract.metrics import MARGIN, NO_GROWTH, RESIDENT
 
 from ..store.launches import Launch, node_of
 from . import special
@@ -67,6 +67,11 @@ class Change:
     apart: bool = False
     difference: tuple[float, float] | None = None
     least_growth: float | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """The ratio, of growth as evidence has it."""
+        return max(self.new or 0.0, NO_GROWTH) / max(self.old or 0.0, NO_GROWTH) if self.difference else self.ratio
 
     @property
     def within_builds(self) -> bool:

@@ -216,7 +216,7 @@ def report(evidence: Evidence) -> str:
     """What was found of one series, in some lines."""
     series = Series(evidence.environment, evidence.benchmark, evidence.parameters)
     lines = [f"{series.words}, {evidence.old} -> {evidence.new}: {evidence.verdict}: {evidence.words}."]
-    if evidence.verdict not in causes.NOT_LOOKED_INTO:
+    if evidence.verdict not in causes.NOT_LOOKED_INTO and not series.measure.is_growth:
         ends = f" ({evidence.low:.3f} to {evidence.high:.3f})" if evidence.low < evidence.high else ", exactly"
         lines.append(f"  new / old is {evidence.ratio:.3f}{ends}.")
     for kind in (kind for kind in KINDS if kind != "library"):

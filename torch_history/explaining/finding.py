@@ -55,8 +55,8 @@ def changed(results: Path, machine: str, environment: str, old: str, new: str, m
     """The series that can be explained in minutes and changed most by what is stored, at most so many: what is counted first
     as it is exact, and of each kind the largest change first. Raises CannotCompare."""
     found = find(results, machine, environment, old, new, metrics=())
-    ratios = [each for each in found.changed if each.series.metric in (*TIMES, *COUNTED) and each.ratio]
-    largest = [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.ratio or 1)))][:most]
+    ratios = [each for each in found.changed if each.series.metric in (*TIMES, *COUNTED) and each.factor]
+    largest = [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.factor or 1)))][:most]
     return sorted(largest, key=lambda series: series.metric not in COUNTED)
 
 
@@ -137,7 +137,7 @@ def explain(
     else:
         found = Explanation(asked, sides, load(), scratch, say, seconds).explain()
     script, reproduced = "", None
-    if found.verdict not in NOT_LOOKED_INTO:
+    if found.verdict not in NOT_LOOKED_INTO and not series.measure.is_growth:
         say("The script: is it there in plain PyTorch?")
         script, reproduced, note = _reproduction(series, asked, sides, scratch, found, ends)
         found.notes += [note] if note else []

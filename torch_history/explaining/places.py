@@ -43,7 +43,7 @@ ITSELF = "the process itself"
 ELSEWHERE = "processes that it waits for"
 """As measure/once.py names it: the time in which a process that was started runs is in the table of processes."""
 
-NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE)
+NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE, "what no line of Python made")
 """Rows that say where the time is not."""
 
 INTERPRETER = "Python"

@@ -20,7 +20,7 @@ NEXT_TO_NOTHING = 0.02
 ALIKE = 1.25
 """What two packages gained and lost is alike up to this factor."""
 
-KINDS = ("operator", "process", "symbol", "package", "function", "caller", "library")
+KINDS = ("operator", "process", "symbol", "package", "function", "caller", "line", "library")
 """Of places, those first that say most: operators have names that a user knows; of the rest symbols are the narrowest.
 Evidence of former versions has callers and libraries."""
 

@@ -27,7 +27,7 @@ Name = Annotated[str, Meta(max_length=150)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Numbers = Annotated[tuple[Number, ...], Meta(max_length=100)]
-Positive = Annotated[tuple[Annotated[float, Meta(gt=0, le=1e15)], ...], Meta(max_length=100)]
+Measured = Annotated[tuple[Annotated[float, Meta(ge=0, le=1e15)], ...], Meta(max_length=100)]
 
 Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE", "INCONCLUSIVE"]
 
@@ -68,10 +68,10 @@ class Pulled(Struct, frozen=True):
 class Place(Struct, frozen=True):
     """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
     a library, or a compiled function of PyTorch's with all that it calls (`caller`); of what a process does once, in
-    processes that it starts, in a package, or in a function. The interval is of the difference new - old. `calls` are calls
-    a call where they are counted, processes, or modules of the package that are imported."""
+    processes that it starts, in a package, or in a function; of what calls leave, from a line. The interval is of the
+    difference new - old. `calls` are calls a call where they are counted, processes, or a package's imported modules."""
 
-    kind: Literal["operator", "function", "symbol", "caller", "library", "process", "package"]
+    kind: Literal["operator", "function", "symbol", "caller", "library", "process", "package", "line"]
     name: Name
     old: Number
     new: Number
@@ -118,10 +118,10 @@ class Evidence(Struct, frozen=True):
     taken_at: Name
     took: Annotated[float, Meta(ge=0, le=1e6)]
     clock: Literal["wall", "cpu", "none"]
-    numbers: tuple[Positive, Positive]
-    ratio: Annotated[float, Meta(gt=0, le=1e9)]
-    low: Annotated[float, Meta(gt=0, le=1e9)]
-    high: Annotated[float, Meta(gt=0, le=1e9)]
+    numbers: tuple[Measured, Measured]
+    ratio: Annotated[float, Meta(gt=0, le=1e18)]
+    low: Annotated[float, Meta(gt=0, le=1e18)]
+    high: Annotated[float, Meta(gt=0, le=1e18)]
     verdict: Kind
     words: Words
     levers: Annotated[tuple[Pulled, ...], Meta(max_length=100)] = ()

@@ -12,7 +12,7 @@ from ...analysis.compare import Comparison, compared
 from ...analysis.results import results
 from ...analysis.series import Series, Verdict, history
 from ...analysis.verdicts import Change
-from ...explaining.counting import COUNTED
+from ...explaining.counting import COUNTED, GROWTH
 from ...explaining.explanation import TIMES_ONCE
 from ...explaining.finding import ONCE, TIMES
 from ...store.causes import NOT_LOOKED_INTO
@@ -35,7 +35,7 @@ ENDS = 0.5
 LONGEST_ONCE = 300.0
 """Seconds that explaining what a process does only once may take beside others."""
 
-EXPLAINED = (COUNTED[:2], TIMES, ONCE)
+EXPLAINED = ((*COUNTED[:2], *GROWTH), TIMES, ONCE)
 """Metrics whose causes are looked for: bytes first, for they are exact and take seconds."""
 
 Pair = tuple[str, str]
@@ -104,7 +104,7 @@ class Answer:
     def cause(self, place: Place) -> str:
         """The command that looks for the cause of what rose; empty where none can, or where one looked and could tell."""
         series, looked = place.change.series, self.looked.get((place.change.series, place.seen))
-        rose = place.change.verdict in (Verdict.SLOWER, Verdict.HUNGRIER) and place.change.ratio
+        rose = place.change.verdict in (Verdict.SLOWER, Verdict.HUNGRIER) and place.change.factor
         is_new = looked is None or looked.verdict == "INCONCLUSIVE"
         if not (rose and is_new and self.device == "cpu" and any(series.metric in of for of in EXPLAINED)):
             return ""
