@@ -551,6 +551,11 @@ def _happened(
         for step in steps
     ]
     happened, codes = [], _codes(every, found)
+    worst = {
+        (change.series.environment, change.series.parameters, step.old, step.new): {change.series: change}
+        for step, change in every
+        if change.series.metric == "worst_call"
+    }
     for step, change in every:
         series = step.series
         if step.kind is Kind.DRIFT:
@@ -562,7 +567,8 @@ def _happened(
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
             code = codes[step.old, step.new]
-            because = why({**beside, series: change}.values(), before, after, known, code).get(series)
+            call = worst.get((series.environment, series.parameters, step.old, step.new), {})
+            because = why({**beside, **call, series: change}.values(), before, after, known, code).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         happened.append(Happened(change, _where(step), because, elsewhere, _net(step)))
     return happened
