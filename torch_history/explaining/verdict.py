@@ -30,6 +30,9 @@ COUNTED_AS = {"process": "started", "package": "modules imported"}
 OFTEN = 0.5
 """Calls a call. What is called at less than half of the calls is called now and then by something else."""
 
+MODULE = "torch/nn/modules/module.py "
+"""The file of Python that calls a module."""
+
 IN_C = re.compile(r"<(built-in|method)|Tensor\.")
 """Functions of Python that have no source in Python."""
 
@@ -137,11 +140,15 @@ def _waits(place: Place) -> bool:
 
 
 def _is_the_same(place: Place, own: str) -> bool:
-    """Whether a row is the same code on both releases: a function of the workload itself, whose time is that of what it
-    calls in C without a name, or a symbol of the interpreter, whose time is that of the Python code it runs."""
+    """Whether the time of a row is that of what it calls: a function of the workload itself, or the call of a module, both
+    of code in C without a name; a package of which nothing is imported; a symbol of the interpreter, of Python's code."""
     if place.kind == "symbol":
         return place.name.startswith(f"{INTERPRETER}: ")
-    return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
+    if place.kind == "package":
+        return place.name != LEFT and not any(place.calls or ())
+    return place.kind == "function" and (
+        (bool(own) and place.name.startswith(f"{own} ")) or place.name.startswith(MODULE)
+    )
 
 
 def _order(place: Place) -> tuple[bool, int, float]:
