@@ -77,24 +77,17 @@ def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: K
         *(("rows 99 % x 10", "rows 50 % x 100"), ("vector 99 % x 10", "vector 99 % x 1")),
         *(("rows 50 % x 100", "rows 50 % x 100"), ("vector 99 % x 100", "vector 99 % x 1")),
         *(("vector 1 % x 1", "vector 1 % x 100"), ("65,536 x 16", "4,096 x 64")),
-        ("vector 99 % x 10", "vector 99 % x 1"),
+        ("take_reused vector 99 % x 10", "vector 50 % x 100"),
     ],
 )
 def test_a_size_that_was_not_looked_at_has_the_class_of_the_nearest_with_the_same_layout(size: str, case: str) -> None:
-    begin, of = CASE.rpartition("rows")[0], release("v2.0.1").series[CASE]
+    """What is made once (`_reused`) is told by a size that uses it often too."""
+    variant, size = size.split(" ", 1) if size.startswith("take") else ("mask", size)
+    begin, of = f"selection time {variant} ", release("v2.0.1").series[CASE]
     vectors = ("vector 1 % x 100", "vector 50 % x 100", "vector 99 % x 1")
     looked = {f"{begin}{one}": of for one in ("64 x 128", "4,096 x 64", *vectors, "rows 50 % x 100")}
     old, new = (replace(release(tag), series=looked) for tag in ("v2.0.1", "v2.1.0"))
-    series = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], f"'{size}'"))
-    assert CodePair(old, new).case_of(series) == f"{begin}{case}"
-
-
-@pytest.mark.parametrize(("variant", "case"), [("mask", "vector 99 % x 1"), ("take_reused", "vector 50 % x 100")])
-def test_what_is_made_once_is_told_by_a_size_that_uses_it_often_too(variant: str, case: str) -> None:
-    of, begin = release("v2.0.1").series[CASE], f"selection time {variant} "
-    looked = {f"{begin}{one}": of for one in ("vector 1 % x 100", "vector 50 % x 100", "vector 99 % x 1")}
-    old, new = (replace(release(tag), series=looked) for tag in ("v2.0.1", "v2.1.0"))
-    series = Series(SERIES.environment, SERIES.benchmark, (repr(variant), "'vector 99 % x 10'"))
+    series = Series(SERIES.environment, SERIES.benchmark, (repr(variant), repr(size)))
     assert CodePair(old, new).case_of(series) == f"{begin}{case}"
 
 
@@ -151,18 +144,13 @@ def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -
     assert (found.kind, found.python) == (Kind.PYTHON, ("torch/f.py f",))
 
 
-def test_functions_of_python_that_an_environment_brings_are_none_of_a_release() -> None:
-    calls = {"functions": {"_distutils_hack/__init__.py find_spec": 9, "torch/f.py f": 1}, "elsewhere": {"Python": 90}}
-    digests = {"_distutils_hack/__init__.py find_spec": "one", "torch/f.py f": "other"}
-    assert changed(release("v2.0.1"), release("v2.1.0", calls, functions=digests)).python == ("torch/f.py f",)
-
-
 def test_functions_of_python_that_one_release_calls_alone_come_first_unless_others_were_kept() -> None:
     called = {f"torch/f.py f{number}": 9 for number in range(stored.MOST_FUNCTIONS)}
-    digests = dict.fromkeys((*called, "torch/f.py often", "torch/f.py once", "torch/f.py other"), "one")
+    ours = ("torch/f.py often", "torch/f.py once", "torch/f.py other")
+    digests = dict.fromkeys((*called, *ours, "_virtualenv.py an installer's"), "one")
     runs: dict[str, Any] = {"symbols": {}, "elsewhere": {"Python": 90}}
     old = release("v2.0.1", {**runs, "functions": {**called, "torch/f.py other": 99}}, functions=digests)
-    now = {"torch/f.py once": 1, "torch/f.py often": 10, "torch/f.py other": 99}
+    now = {"torch/f.py once": 1, "torch/f.py often": 10, "torch/f.py other": 99, "_virtualenv.py an installer's": 50}
     new = release("v2.1.0", {**runs, "functions": now}, functions={**digests, "torch/f.py other": "two"})
     assert set(changed(old, new).python) & {*now} == {"torch/f.py often"}
     few = replace(old, series={CASE: replace(old.series[CASE], functions={"torch/f.py other": 99})})

@@ -9,7 +9,7 @@ from .torch_here import np, torch
 
 # isort: split
 
-from workloads import Unavailable, WrongResult, models
+from workloads import Unavailable, WrongResult, compilers, compiling, models
 
 DIMS: dict[str, Any] = {
     "transformer": {"batch": 2, "tokens": 5, "width": 6, "heads": 2},
@@ -270,3 +270,41 @@ def test_wrong_result_is_refused(variant):
     for change in changes:
         with pytest.raises(WrongResult, match=r"off by|results of"):
             models.check(ARGUMENTS, result._replace(values=spoiled(result.values, -1, change)))
+
+
+# --- steps under torch.compile
+
+
+def steps_of(variant: str, monkeypatch: Any) -> list:
+    """A sequence of steps, by a torch.compile without the half minute in which it builds C++."""
+    offered, made = compilers.compiled, []
+
+    def quick(module: Any, device: str) -> Any:
+        made.append(offered(module, device))
+        return torch.compile(module, backend="eager")
+
+    monkeypatch.setattr(compiling, "compiled", quick)
+    try:
+        step = compiling.variants[variant](compiling.Steps(ARGUMENTS))
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert len(made) == variant.endswith("_compiled")
+    return [step(number) for number in compiling.Steps(ARGUMENTS)]
+
+
+@pytest.mark.parametrize("variant", compiling.variants)
+def test_every_compiled_step_has_the_loss_and_the_gradients_of_its_model(variant, monkeypatch):
+    results = steps_of(variant, monkeypatch)
+    compiling.check(compiling.Steps(ARGUMENTS), results)
+    for place, expected in enumerate(called(f"{variant.split('_')[0]}_training").values):
+        np.testing.assert_allclose(results[-1].values[place].numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_step_that_is_missing_or_has_another_gradient_is_refused(monkeypatch):
+    results = steps_of("transformer", monkeypatch)
+    with pytest.raises(WrongResult, match="there are 19 results of 20 steps"):
+        compiling.check(compiling.Steps(ARGUMENTS), results[1:])
+    loss, first, *others = results[4].values
+    results[4] = results[4]._replace(values=(loss, first * 2, *others))
+    with pytest.raises(WrongResult, match="the gradients of transformer are off by"):
+        compiling.check(compiling.Steps(ARGUMENTS), results)

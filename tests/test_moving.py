@@ -297,12 +297,10 @@ def test_an_action_installs_what_is_locked_alone():
 
 
 def test_a_move_is_answered_without_scipy_and_a_comparison_names_it(tmp_path):
-    (tmp_path / "requirements.txt").write_text("torch==2.4.0\n")
+    file = tmp_path / "requirements.txt"
+    file.write_text("torch==2.4.0\n")
     program = "import sys; sys.modules['scipy'] = None; from torch_history.__main__ import main; main()"
-    move = ran(
-        sys.executable, "-c", program, "requirements", tmp_path / "requirements.txt", "--to", "2.15.0", code=None
-    )
-    assert move.returncode in (0, 3), move.stderr
+    move = ran(sys.executable, "-c", program, "requirements", file, "--to", "2.15.0")
     assert move.stdout.startswith("PyTorch 2.4.0 -> 2.15.0")
     refused = ran(sys.executable, "-c", program, "compare", "2.14.1", "2.15.0", "--all", code=None)
     assert "`compare` needs the package scipy" in refused.stderr

@@ -24,7 +24,7 @@ RESULT = 30_000 * 500 * 4
 NEEDING_TORCH = (
     *("test_batching.py", "test_benchmarks.py", "test_cases.py", "test_cpp.py", "test_measure.py", "test_own.py"),
     *("test_own_process.py", "test_planted.py", "test_saved_tensors.py", "test_selection.py", "test_sequence.py"),
-    *("test_warm_up.py", "test_models.py", "test_products.py", "test_compiling.py", "test_returned.py"),
+    *("test_warm_up.py", "test_models.py", "test_products.py", "test_returned.py"),
 )
 """Tests that are skipped in the tool's environment, which has no torch, and run in the releases' instead."""
 

@@ -16,8 +16,7 @@ from .processes import ran
 
 MB = 2**20
 
-TICK = 0.02
-"""Seconds by which two clocks of the system may differ: that of processes which still run tells hundredths."""
+TICK = 0.02  # seconds by which two clocks may differ: that of processes which still run tells hundredths
 
 TORCH = """
 import time
