@@ -302,9 +302,10 @@ def test_a_move_is_answered_without_scipy_and_a_comparison_names_it(tmp_path):
     program = "import sys; sys.modules['scipy'] = None; from torch_history.__main__ import main; main()"
     move = ran(sys.executable, "-c", program, "requirements", file, "--to", "2.15.0")
     assert move.stdout.startswith("PyTorch 2.4.0 -> 2.15.0")
-    refused = ran(sys.executable, "-c", program, "compare", "2.14.1", "2.15.0", "--all", code=None)
-    assert "`compare` needs the package scipy" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    for command in (["compare", "2.14.1", "2.15.0", "--all"], ["upgrade", file, "--from", "2.14.1"]):
+        refused = ran(sys.executable, "-c", program, *command, code=None).stderr
+        assert f"`{command[0]}` needs the package scipy" in refused
+        assert "Traceback" not in refused
 
 
 @pytest.mark.parametrize(

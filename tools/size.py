@@ -17,15 +17,15 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (36_940, 26_000),
-    "lines of Python in torch_history": (23_560, 15_000),
+    "lines of Python outside tests": (36_840, 26_000),
+    "lines of Python in torch_history": (23_420, 15_000),
     "lines of Python in tests": (23_870, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
     "rooms in a circle": (0, 0),
     "commands": (18, 16),
     "options of commands": (79, 80),
-    "words of documents": (45_800, None),
+    "words of documents": (44_600, None),
     "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis import special
+from scipy import special
 
 CONFIDENCE = 0.999
 """Of the interval that says whether the difference is there at all: one A/A comparison in a thousand passes."""

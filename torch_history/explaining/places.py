@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from scipy import special
 
-from ..analysis import special
 from ..store.causes import Kind, Place
 from ..system.errors import UserError
 from .estimates import Group
