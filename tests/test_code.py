@@ -146,11 +146,10 @@ def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -
 
 def test_functions_of_python_that_one_release_calls_alone_come_first_unless_others_were_kept() -> None:
     called = {f"torch/f.py f{number}": 9 for number in range(stored.MOST_FUNCTIONS)}
-    ours = ("torch/f.py often", "torch/f.py once", "torch/f.py other")
-    digests = dict.fromkeys((*called, *ours, "_virtualenv.py an installer's"), "one")
+    now = {"torch/f.py once": 1, "torch/f.py often": 10, "torch/f.py other": 99, "_virtualenv.py an installer's": 50}
+    digests = dict.fromkeys((*called, *now), "one")
     runs: dict[str, Any] = {"symbols": {}, "elsewhere": {"Python": 90}}
     old = release("v2.0.1", {**runs, "functions": {**called, "torch/f.py other": 99}}, functions=digests)
-    now = {"torch/f.py once": 1, "torch/f.py often": 10, "torch/f.py other": 99, "_virtualenv.py an installer's": 50}
     new = release("v2.1.0", {**runs, "functions": now}, functions={**digests, "torch/f.py other": "two"})
     assert set(changed(old, new).python) & {*now} == {"torch/f.py often"}
     few = replace(old, series={CASE: replace(old.series[CASE], functions={"torch/f.py other": 99})})
@@ -158,11 +157,15 @@ def test_functions_of_python_that_one_release_calls_alone_come_first_unless_othe
 
 
 def test_an_operator_that_does_instead_what_others_did_is_named_beside_them() -> None:
+    """And which of them is declared otherwise: `tanh` is new."""
     old = release("v2.0.1", {"operators": {"aten::linear": (0.9, 50), "aten::tanh": (0.1, 50)}})
     new = release("v2.1.0", {"operators": {"aten::mkldnn_rnn_layer": (0.95, 1), "aten::empty": (0.05, 1)}})
-    found = changed(old, new, 0.4)
+    linear = fingerprints.declared(b"- func: linear(T x) -> T\n  tags: core\n")
+    both = fingerprints.declared(b"- func: tanh(T x) -> T\n- tags: core\n  func: linear(T x) -> T\n")
+    found = changed(replace(old, declared=linear), replace(new, declared=both), 0.4)
     assert (found.kind, found.is_cause) == (Kind.OPERATORS, True)
-    assert [one.name for one in found.operators] == ["aten::linear", "aten::tanh", "aten::mkldnn_rnn_layer"]
+    named = [(one.name, one.is_redeclared) for one in found.operators]
+    assert named == [("aten::linear", False), ("aten::tanh", True), ("aten::mkldnn_rnn_layer", False)]
 
 
 def test_changed_code_that_holds_too_little_of_the_time_is_no_cause() -> None:

@@ -272,9 +272,6 @@ def test_wrong_result_is_refused(variant):
             models.check(ARGUMENTS, result._replace(values=spoiled(result.values, -1, change)))
 
 
-# --- steps under torch.compile
-
-
 def steps_of(variant: str, monkeypatch: Any) -> list:
     """A sequence of steps, by a torch.compile without the half minute in which it builds C++."""
     offered, made = compilers.compiled, []

@@ -344,5 +344,5 @@ def test_the_worst_call_over_the_median_has_the_cause_of_that_call_where_it_make
     way = Verdict.FASTER if worst < 1 else Verdict.SLOWER
     call, ratio = change("worst_call", 1.0, worst, way), change("worst_over_median", 1.0, 0.04, Verdict.FASTER)
     ends = {"old": "v2.0.0", "new": "v2.0.1", "ratio": worst, "verdict": "CAUSE", "words": LEVER}
-    known = Known(call.series.environment, call.series.benchmark, CASE, **ends)  # type: ignore[arg-type]
+    known = Known(call.series.environment, call.series.benchmark, CASE, **ends)
     assert why([call, ratio], {**OLD, "torch": "2.0.0"}, OLD, [known])[ratio.series] == expected

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from pypi_simple import DistributionPackage, PyPISimple
 
 from tools.index import configured_index
@@ -94,6 +95,18 @@ def libraries(file: DistributionPackage, index: PyPISimple, folder: Path) -> Ite
             path.unlink()
 
 
+def declare(of: tuple[str, str], lock: Lock, index: PyPISimple) -> None:
+    """Adds to what is known of a release what its wheel declares, unless that is there; old wheels hold no declarations."""
+    known = code.read(*of)
+    if known and not known.declared:
+        torch = next(entry for entry in lock.entries[f"{of[0]} py{of[1]}"] if entry.startswith("torch=="))
+        with zipfile.ZipFile(io.BufferedReader(Remote(index.s, file_of(index, lock, torch, of[1])), 2**16)) as archive:
+            if fingerprints.DECLARATIONS in archive.namelist():
+                found = fingerprints.declared(archive.read(fingerprints.DECLARATIONS))
+                path = code.write(replace(known, declared=found))
+                print(f"{of[0]} on Python {of[1]} declares {len(found)} operators, {path.stat().st_size / 1000:.0f} kB")
+
+
 def every_key() -> set[str]:
     """The functions that run in some series of some release."""
     every = (code.read(*of) for of in code.known())
@@ -127,6 +140,7 @@ def main() -> None:
             known = code.read(tag, python)
             if known is None or (known.series and known.asked != fingerprints.digest_of(every_key())):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(every)}", folder, look=False)
+            declare((tag, python), lock, index)
 
 
 def step(

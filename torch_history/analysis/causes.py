@@ -360,6 +360,7 @@ def in_detail(found: WhatChanged, tag: str) -> list[str]:
     lines = [f"{found.kind.value}, by the code of both wheels (looked at: {found.case}, on {found.profiled_on})."]
     lines += [
         f"{one.name} was called {one.old:,.0f} times, and is called {one.new:,.0f} times now."
+        + (" Its entry in native_functions.yaml is another one." if one.is_redeclared else "")
         for one in found.operators
     ]
     for one in found.functions:

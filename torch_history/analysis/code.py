@@ -139,13 +139,15 @@ def library_of(name: str) -> str:
 @dataclass(frozen=True)
 class Operator:
     """An operator that is called another number of times a call, and the share of the operators' own time that the calls
-    take which one release lacks; `inside` is that with all that they call."""
+    take which one release lacks; `inside` is that with all that they call. `is_redeclared`: an entry of its name in
+    native_functions.yaml is another one, is new or gone."""
 
     name: str
     old: float
     new: float
     share: float
     inside: float
+    is_redeclared: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,8 @@ class CodePair:
             old, new = (_unnamed(end.series[case]) for end in (self.old, self.new))
             held, error = _held((_changed(ends[0][0]) + old, _changed(ends[1][0]) + new), samples, ratio)
             is_cause = is_cause and held + error >= LEAST and sum(one.share for one in named) >= needed
-        shown = tuple(named), (*more[:MOST_NAMED], *instead), tuple(python[:MOST_NAMED])
+        operators = [replace(one, is_redeclared=self._is_redeclared(one)) for one in (*more[:MOST_NAMED], *instead)]
+        shown = tuple(named), tuple(operators), tuple(python[:MOST_NAMED])
         return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
 
     @functools.cached_property
@@ -222,6 +225,14 @@ class CodePair:
             return ends, operators, _python(self.old, self.new, case)
 
         return functools.cache(of)
+
+    def _is_redeclared(self, one: Operator) -> bool:
+        name = one.name.removeprefix("aten::")
+        old, new = (
+            {key: digest for key, digest in end.declared.items() if key.partition(".")[0] == name}
+            for end in (self.old, self.new)
+        )
+        return bool(self.old.declared and self.new.declared) and old != new
 
     def _within_kernel(self, one: Function, case: str) -> Function:
         """A function that only one end has is a kernel that changed, where other functions of the kernel run at both. Loops

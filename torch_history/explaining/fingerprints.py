@@ -1,10 +1,13 @@
 """What is the code of a release? Digests of its libraries and of those functions that run in some series of some release."""
 
 import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from ..analysis.code import LEAST_SAMPLES, CodePair
 from ..store.code import BLOCK, MOST_FUNCTIONS, Code, Hot, Loop, Section, Symbol
@@ -13,6 +16,9 @@ from .library import Library
 
 LIBRARIES = ("libtorch_cpu.so", "libtorch_python.so", "libc10.so")
 """Whose functions are named: the others of a wheel are CUDA's, or hold too little of any series."""
+
+DECLARATIONS = "torchgen/packaged/ATen/native/native_functions.yaml"
+"""Where a wheel declares its operators."""
 
 SECTIONS = (".text", ".rodata")
 
@@ -34,6 +40,16 @@ class Case(NamedTuple):
     @property
     def key(self) -> str:
         return f"{self.workload} {self.metric} {self.variant} {self.size}"
+
+
+def declared(text: bytes) -> dict[str, str]:
+    """Operator with overload, such as `index.Tensor` -> a digest of its entry in native_functions.yaml, in any order."""
+    return {
+        entry["func"].partition("(")[0]: hashlib.blake2b(
+            json.dumps(entry, sort_keys=True).encode(), digest_size=4
+        ).hexdigest()
+        for entry in yaml.load(text, yaml.CSafeLoader)
+    }
 
 
 def sections(library: Library) -> dict[str, Section]:
@@ -165,6 +181,7 @@ def of_release(
         _digests(seen, series) if seen else known.functions if known else {},
         seen.profiled_on if seen else known.profiled_on if known else "",
         asked=digest_of(wanted),
+        declared=known.declared if known else {},
     )
 
 

@@ -89,7 +89,8 @@ class Code(Struct, frozen=True):
     """The code of a release's wheel for one Python. `sha256` is the wheel's; `profiled_on` the processor on which it was
     seen what runs, empty where nothing was run. `libraries`: file -> section -> its bytes. `symbols`: key -> function, the
     key being a digest of its whole name and source file. `functions`: name -> digest of a Python function's code. `asked` is
-    a digest of the keys that were looked for: those of other releases' series, too."""
+    a digest of the keys that were looked for: those of other releases' series, too. `declared`: operator with overload ->
+    digest of its entry in native_functions.yaml, empty where the wheel does not hold that."""
 
     release: Text
     python: Text
@@ -100,6 +101,7 @@ class Code(Struct, frozen=True):
     functions: dict[Text, Text] = {}
     profiled_on: Text = ""
     asked: Text = ""
+    declared: dict[Text, Text] = {}
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
 
 
