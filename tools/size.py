@@ -17,8 +17,8 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (36_840, 26_000),
-    "lines of Python in torch_history": (23_420, 15_000),
+    "lines of Python outside tests": (36_880, 26_000),
+    "lines of Python in torch_history": (23_440, 15_000),
     "lines of Python in tests": (23_870, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
