@@ -103,13 +103,11 @@ def _questions(path: Path) -> list[tuple[str, str]]:
 
 
 def _used(workload: Path) -> set[Path]:
-    """The modules beside a workload that it imports something of."""
+    """The modules beside a workload that it imports, or something of."""
     nodes = ast.parse(workload.read_bytes()).body
-    return {
-        workload.with_name(f"{node.module}.py")
-        for node in nodes
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
-    }
+    beside = (node for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1)
+    names = {name for node in beside for name in ([node.module] if node.module else (each.name for each in node.names))}
+    return {path for name in names if (path := workload.with_name(f"{name}.py")).is_file()}
 
 
 def _digest(seed: object, parts: Iterable[Path]) -> str:
