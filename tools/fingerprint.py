@@ -1,5 +1,5 @@
-"""Reads the code of releases into results/code/: which libraries they have, which functions run in the suite's series, and
-what these functions' instructions are.
+"""Reads the code of releases into results/code/: which libraries they have, what they declare of operators, which
+functions run in the suite's series, and what these functions' instructions are.
 
     python -m tools.fingerprint                  all releases of the axis, newest first
     python -m tools.fingerprint 2.14.1 2.15.0    these first, also those that have a series with too few samples, and then

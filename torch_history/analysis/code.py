@@ -37,7 +37,7 @@ LEAST = 0.5
 """Share of the difference by which the time in changed code must have changed, where it is called the cause."""
 
 LEAST_EACH = 0.1
-"""As LEAST, of each kernel that is named."""
+"""As LEAST, of the source file of each function that is named."""
 
 LEAST_SHOWN = 0.02
 """Share of the samples from which on a library outside PyTorch is told."""

@@ -552,7 +552,9 @@ def _happened(
     ]
     happened, codes = [], _codes(every, found)
     worst = {
-        (change.series.environment, change.series.parameters, step.old, step.new): {change.series: change}
+        (change.series.question, change.series.environment, change.series.parameters, step.old, step.new): {
+            change.series: change
+        }
         for step, change in every
         if change.series.metric == "worst_call"
     }
@@ -567,7 +569,7 @@ def _happened(
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
             code = codes[step.old, step.new]
-            call = worst.get((series.environment, series.parameters, step.old, step.new), {})
+            call = worst.get((series.question, series.environment, series.parameters, step.old, step.new), {})
             because = why({**beside, **call, series: change}.values(), before, after, known, code).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         happened.append(Happened(change, _where(step), because, elsewhere, _net(step)))
