@@ -57,8 +57,10 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None) -> dict:
     call of each stretch, in order of turns; without `turns` where no other release took any. Some turns after the other the
     call is built `anew`, where that is known how.
 
-    First it tells how many bytes this process holds, then in each turn what it found. Whoever asks says when to end.
+    First it tells how many bytes this process holds, then in each turn what it found. Whoever asks says when to end; what
+    is counted afterwards is counted on the processors that this process began on.
     """
+    began_on = os.sched_getaffinity(0)
     calls = clock._calls_of_a_block(call, on)
     _say(_resident())
     found: list = []
@@ -80,6 +82,7 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None) -> dict:
             taken, quickest = 0.0, float("inf")
     if not told:
         raise SystemExit("whoever asked for this case has ended")
+    os.sched_setaffinity(0, began_on)
     samples = samples or [quickest]
     return {"samples": samples, "turns": found} if told == END else {"samples": samples}
 

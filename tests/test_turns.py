@@ -1,10 +1,11 @@
 """Do releases take turns one at a time, end well whatever one of them does, and does what they find say what differs?"""
 
+import contextlib
 import math
 import os
 import statistics
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,12 @@ class Release:
         self._stopped.set()
         self.turns.tell(ALONE)
 
+    @contextlib.contextmanager
+    def on(self, processor: int) -> Iterator[None]:
+        self.happened.append(f"{self.name} on {processor}")
+        yield
+        self.happened.append(f"{self.name} back")
+
 
 @pytest.fixture(autouse=True)
 def happened(monkeypatch) -> list[str]:
@@ -83,8 +90,8 @@ class Still(Quiet):
         return 0.0
 
 
-def ask(*releases: Release, quiet: Quiet | None = None) -> None:
-    ask_in_turns(releases, BENCHMARK, 0, quiet or Still())  # type: ignore[arg-type]
+def ask(*releases: Release, quiet: Quiet | None = None, processors: Sequence[int] = ()) -> None:
+    ask_in_turns(releases, BENCHMARK, 0, quiet or Still(), processors)  # type: ignore[arg-type]
     for release in releases:
         release.turns.close()
 
@@ -97,6 +104,21 @@ def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened):
     assert in_turn == [["new", "old"]] * LEAST_TURNS
     assert happened[-2:] == ["old ended", "new ended"]
     assert old.told == new.told == [TAKE] * LEAST_TURNS + [END]
+
+
+def test_with_memory_they_are_made_ready_beside_each_other_on_a_processor_each(monkeypatch, happened):
+    monkeypatch.setattr(turns, "_available", lambda: float(turns.PLENTY))
+    ask(*(Release(name, steady(1.0)) for name in "abc"), processors=(4, 7))
+    ready = [word for word in happened if word not in "abc" and not word.endswith("ended")]
+    assert [word for word in ready if "on" in word] == ["a on 4", "b on 7", "c on 4"]
+    assert ready.index("b on 7") < ready.index("a back") < ready.index("c on 4"), "a and b are, and c after them"
+    assert all(ready.index(f"{name} ready") < ready.index(f"{name} back") for name in "abc")
+
+
+def test_with_less_memory_they_are_made_ready_one_by_one(monkeypatch, happened):
+    monkeypatch.setattr(turns, "_available", lambda: turns.PLENTY - 1.0)
+    ask(Release("old", steady(1.0)), Release("new", steady(1.0)), processors=(0, 1))
+    assert happened[:2] == ["old ready", "new ready"]
 
 
 def test_each_metric_takes_turns_of_its_own(happened):

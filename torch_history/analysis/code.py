@@ -211,7 +211,10 @@ class CodePair:
             old, new = (_unnamed(end.series[case]) for end in (self.old, self.new))
             held, error = _held((_changed(ends[0][0]) + old, _changed(ends[1][0]) + new), samples, ratio)
             is_cause = is_cause and held + error >= LEAST and sum(one.share for one in named) >= needed
-        operators = [replace(one, is_redeclared=self._is_redeclared(one)) for one in (*more[:MOST_NAMED], *instead)]
+        operators = [
+            replace(one, is_redeclared=one.name.removeprefix("aten::") in self._redeclared)
+            for one in (*more[:MOST_NAMED], *instead)
+        ]
         shown = tuple(named), tuple(operators), tuple(python[:MOST_NAMED])
         return WhatChanged(kind, case, self.new.profiled_on, is_cause, shares, outside, *shown)
 
@@ -226,13 +229,12 @@ class CodePair:
 
         return functools.cache(of)
 
-    def _is_redeclared(self, one: Operator) -> bool:
-        name = one.name.removeprefix("aten::")
-        old, new = (
-            {key: digest for key, digest in end.declared.items() if key.partition(".")[0] == name}
-            for end in (self.old, self.new)
-        )
-        return bool(self.old.declared and self.new.declared) and old != new
+    @functools.cached_property
+    def _redeclared(self) -> set[str]:
+        """Operators with another entry of native_functions.yaml."""
+        if not (self.old.declared and self.new.declared):
+            return set()
+        return {name.partition(".")[0] for name, _ in self.old.declared.items() ^ self.new.declared.items()}
 
     def _within_kernel(self, one: Function, case: str) -> Function:
         """A function that only one end has is a kernel that changed, where other functions of the kernel run at both. Loops
@@ -261,11 +263,13 @@ class CodePair:
         """How the cases of a variant begin, of the metric and then of time, with those that both releases were seen in."""
         for metric in dict.fromkeys((series.metric.replace(" ", "_"), "time")):
             begin = f"{series.question} {metric} {series.variant} "
-            yield begin, [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
+            yield begin, [case for case in self._seen if case.startswith(begin)]
 
-    def _is_seen(self, case: str) -> bool:
-        """Whether both releases were looked at for long enough."""
-        return all(case in end.series and end.series[case].samples >= LEAST_SAMPLES for end in (self.old, self.new))
+    @functools.cached_property
+    def _seen(self) -> list[str]:
+        """The cases at which both releases were looked at for long enough."""
+        ends = self.old.series, self.new.series
+        return [case for case in ends[0] if all(case in of and of[case].samples >= LEAST_SAMPLES for of in ends)]
 
     def _at_end(self, case: str, end: Code) -> _End:
         hot, other, of_digest = end.series[case], self.old, self._old_digests

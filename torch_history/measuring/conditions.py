@@ -76,12 +76,20 @@ class Watch:
     def wait(self, quiet: "Quiet", most: float) -> float:
         """Waits until nothing shares the core, for `most` seconds or little more. Returns the seconds that it took, of which
         the lap knows nothing. It works meanwhile: the host finds a better place for a virtual processor that is busy."""
-        before = processor_ticks()
-        waited = quiet.wait(most, CALM_LOOKS)
-        now = processor_ticks()
-        self._ticks = {name: ticks + now[name] - before[name] for name, ticks in self._ticks.items()}
+        with self.untimed():
+            waited = quiet.wait(most, CALM_LOOKS)
         self._waited += waited
         return waited
+
+    @contextlib.contextmanager
+    def untimed(self) -> Iterator[None]:
+        """Within, nothing is timed, and the lap knows nothing of what keeps processors busy."""
+        before = processor_ticks()
+        try:
+            yield
+        finally:
+            now = processor_ticks()
+            self._ticks = {name: ticks + now[name] - before[name] for name, ticks in self._ticks.items()}
 
     def lap(self) -> dict[str, Any]:
         """What held since `begin`: `control` in seconds (`interpreter` for the loop, `memory` for the copy), `load`, the

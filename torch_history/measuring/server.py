@@ -5,7 +5,7 @@ import contextlib
 import datetime
 import os
 import queue
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from types import TracebackType
@@ -51,14 +51,16 @@ class Server:
         """Lets the interpreter import torch and the suite, which every process that it forks will have."""
         self._ready, self._said = self._spawner.preimport()
 
-    def prepare_on(self, processor: int) -> None:
-        """`prepare` on one processor, after which the interpreter goes to where this process is. It never sees more of them:
-        torch.compile and OpenMP ask at import how many there are. Raises SessionError where it cannot be moved back."""
+    @contextlib.contextmanager
+    def on(self, processor: int) -> Iterator[None]:
+        """Within, the interpreter, and what it forks until they are told otherwise, are on one processor; after that it is
+        where this process is. It never sees more of them: torch.compile and OpenMP ask at import how many there are. Raises
+        SessionError where it cannot be moved back."""
         here = allowed_processors()
         with contextlib.suppress(OSError):
             os.sched_setaffinity(self._spawner.server_proc.pid, {processor})
         try:
-            self.prepare()
+            yield
         finally:
             try:
                 os.sched_setaffinity(self._spawner.server_proc.pid, here)
@@ -122,7 +124,8 @@ def prepare_all(servers: Sequence[Server], processors: Collection[int]) -> None:
             return
         processor = free.get()
         try:
-            server.prepare_on(processor)
+            with server.on(processor):
+                server.prepare()
         finally:
             free.put(processor)
 

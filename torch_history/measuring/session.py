@@ -184,6 +184,8 @@ class Session:
         for name in sorted(benchmarks):
             questions.setdefault(name.rpartition(".")[0], []).append(benchmarks[name])
         self._processors = allowed_processors()
+        # What a file of one's own holds in memory is not known.
+        self._made_ready_on = sorted(self._processors) if self._on_one and not self.plan.workload else []
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
         with kept, before_others():
@@ -430,7 +432,8 @@ class Session:
                     break
                 in_order = tags if (number + order) % 2 else tags[::-1]
                 if turns:
-                    seconds = ask_in_turns([servers[tag] for tag in in_order], metrics[0], index, self._quiet)
+                    how = self._quiet, self._made_ready_on, self._watch.untimed
+                    seconds = ask_in_turns([servers[tag] for tag in in_order], metrics[0], index, *how)
                     self._took[question, of_question[index]] = seconds / len(tags)
                 for tag in in_order:
                     if not turns:

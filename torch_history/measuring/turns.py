@@ -4,6 +4,7 @@ one of them takes one stretch (measure/turns.py), in an order of chance; no two 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import queue
@@ -11,9 +12,10 @@ import random
 import statistics
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from contract.request import ALONE, END, TAKE
 
@@ -22,6 +24,8 @@ from ..analysis.turned import CLUSTERED, PROCESS
 if TYPE_CHECKING:
     from .conditions import Quiet
     from .server import Server
+
+_Item = TypeVar("_Item")
 
 LEAST_TURNS = 6
 LEAST_SECONDS = 0.5
@@ -38,35 +42,40 @@ round may be luckier. Neighbours come and go within tens of milliseconds."""
 MEMORY_SHARE = 0.5
 """Share of the memory that is free which processes that wait for their turn may hold together."""
 
+PLENTY = 8 * 2**30
+"""Bytes of memory that must be free for processes of the suite to be made ready beside each other: none holds a quarter."""
+
 
 def possible() -> bool:
     """Whether this system lets processes take turns: pipes are opened by name."""
     return Path("/proc/self/fd").is_dir()
 
 
-def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: int, quiet: Quiet) -> float:
+def ask_in_turns(
+    servers: Sequence[Server],
+    benchmark: dict[str, Any],
+    index: int,
+    quiet: Quiet,
+    processors: Sequence[int] = (),
+    untimed: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+) -> float:
     """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns, short ones when it is `quiet`.
+    Where there is memory, what is not timed happens on all `processors` at once, each time within what `untimed` gives.
     Returns the seconds until the last turn: what is counted afterwards is counted once. Raises what one of them raised."""
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     asking = [threading.Thread(target=_ask, args=(server, benchmark, index, ended)) for server in servers]
-    waiting: list[Server] = []
     began = time.monotonic()
     try:
-        for server, thread in zip(servers, asking, strict=True):
-            thread.start()
-            held = _next(server, ended)
-            if held is not None:
-                waiting.append(server)
-                if len(servers) > 1 and held * (len(servers) - 1) > MEMORY_SHARE * _available():
-                    waiting.pop()  # there is no memory for all at once: it takes turns of all its metrics alone
-                    while _take_alone(server, ended) and _finish(server, ALONE, ended):
-                        pass
+        apart = processors if len(servers) > 1 and _available() >= PLENTY else ()
+        with untimed():
+            waiting = _ready([*zip(servers, asking, strict=True)], apart, ended)
         overhead, over = time.monotonic() - began, time.monotonic()
         while waiting:
             _take(waiting, overhead, quiet, ended)
             over = time.monotonic()
             word = END if len(waiting) > 1 else ALONE
-            waiting = [server for server in waiting if _finish(server, word, ended)]
+            with untimed():
+                waiting = _finish(waiting, word, ended, max(1, len(apart)))
         return over - began
     except BaseException:
         for server in servers:
@@ -76,6 +85,36 @@ def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: in
         for thread in asking:
             if thread.ident:
                 thread.join()
+
+
+def _ready(
+    asked: Sequence[tuple[Server, threading.Thread]],
+    processors: Sequence[int],
+    ended: queue.SimpleQueue[BaseException | None],
+) -> list[Server]:
+    """Starts what asks each server, on each of `processors` one at a time. Returns those whose processes wait for their
+    turn; for which there is no memory at once, those take all their turns alone."""
+    waiting = []
+    for batch in _batches(asked, max(1, len(processors))):
+        with contextlib.ExitStack() as moved:
+            for (server, thread), processor in itertools.zip_longest(batch, processors[: len(batch)]):
+                if processor is not None:
+                    moved.enter_context(server.on(processor))
+                thread.start()
+            held = [_next(server, ended) for server, _ in batch]
+        for (server, _), of in zip(batch, held, strict=True):
+            if of is None:
+                continue
+            waiting.append(server)
+            if not processors and len(asked) > 1 and of * (len(asked) - 1) > MEMORY_SHARE * _available():
+                waiting.pop()
+                while _take_alone(server, ended) and _finish([server], ALONE, ended):
+                    pass
+    return waiting
+
+
+def _batches(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
+    return [items[first : first + size] for first in range(0, len(items), size)]
 
 
 def _ask(server: Server, benchmark: dict[str, Any], index: int, ended: queue.SimpleQueue[BaseException | None]) -> None:
@@ -108,10 +147,16 @@ def _take_alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) 
     return True
 
 
-def _finish(server: Server, word: bytes, ended: queue.SimpleQueue[BaseException | None]) -> bool:
-    """Tells a process that it has had its turns. Returns whether it is ready for those of another metric."""
-    server.turns.tell(word)
-    return _next(server, ended) is not None
+def _finish(
+    servers: Sequence[Server], word: bytes, ended: queue.SimpleQueue[BaseException | None], at_once: int = 1
+) -> list[Server]:
+    """Tells processes that they have had their turns. Returns the servers of those that are ready for another metric's."""
+    ready = []
+    for batch in _batches(servers, at_once):
+        for server in batch:
+            server.turns.tell(word)
+        ready += [server for server in batch if _next(server, ended) is not None]
+    return ready
 
 
 def _take(servers: list[Server], overhead: float, quiet: Quiet, ended: queue.SimpleQueue[BaseException | None]) -> None:

@@ -42,7 +42,7 @@ from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..store.certificates import certificates_in
 from ..store.launches import machines_in
-from ..system.children import side_by_side
+from ..system.children import beside, side_by_side
 from ..system.errors import UserError
 from ..system.files import WRONG_DATA
 from ..system.scratch import mark, scratch
@@ -50,6 +50,7 @@ from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, lines, newest, numbers, unreadable
 from .folder import SCRATCH, require_replaceable
+from .pairs import key
 from .rivals import quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
@@ -79,7 +80,7 @@ SHARED = ("app.js", "common.js", "data/index.js")  # the scripts of every page
 AT_ONCE = 32
 """Pairs of releases whose files one process writes before it asks for more."""
 
-STEPS = ("reading results", "comparing releases", "building asv's dashboard", "writing pages")
+STEPS = ("reading results", "comparing releases", "writing pages")
 """What `publish_site` does one after the other."""
 
 
@@ -117,26 +118,33 @@ def publish_site(
         raise nothing
     html_dir = html_dir.resolve()
     require_replaceable(html_dir, conf)
-    with scratch(html_dir.parent, SCRATCH) as beside, on_one_thread():
-        new, readable = beside / "site", beside / "readable"
-        for folder in (new / "data" / "pairs", readable):
-            folder.mkdir(parents=True)
+    with scratch(html_dir.parent, SCRATCH) as folder, on_one_thread():
+        new, readable = folder / "site", folder / "readable"
+        for made in (new / "data" / "pairs", readable):
+            made.mkdir(parents=True)
         link_readable(conf, readable)
         begins(STEPS[0])
         found = lanes(results, axis, here)
         begins(STEPS[1])
-        told = [each for lane in found if (each := _told(lane, axis, found))]
-        told = _with_pairs(told, new / "data" / "pairs")
-        if not told:
-            raise nothing
-        begins(STEPS[2])
         mark(new)
         asvs = copy.copy(conf)
         asvs.html_dir, asvs.results_dir = str(new / "asv"), str(readable)
-        publish_dashboard(asvs, here=told[0].lane.name)
+
+        def of_asv_and_code() -> dict[str, bool]:
+            publish_dashboard(asvs, here=found[0].name)
+            return _write_code(new / "data", found)
+
+        if not found:
+            raise nothing
+        with beside(of_asv_and_code) as written:
+            told = [each for lane in found if (each := _told(lane, axis, found))]
+            code = written()
+        told = _with_pairs(told, new / "data" / "pairs")
+        if not told:
+            raise nothing
         mark(new / "asv")
-        begins(STEPS[3])
-        _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here)
+        begins(STEPS[2])
+        _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here, code)
         rows = bases.rows([each.answered for each in told], axis, certificates_in(results))
         columns, tags = list(bases.BASES.values()), [release.tag for release in axis.releases]
         claimed = [row.as_data() | _drawn(row, told) for row in rows]
@@ -149,9 +157,9 @@ def publish_site(
         met: dict[str, list[power.LaneEvidence]] = {}
         for each in told:
             met.setdefault(each.lane.name, []).append(each.evidence)
-        made = {"calibration": calibration.document(results, met)}
+        documents = {"calibration": calibration.document(results, met)}
         on_a_gpu = bases.on_a_gpu(((each.lane.device, each.lane.releases) for each in told), axis)
-        _write_pages(new, axis, feeds, made, on_a_gpu, url)
+        _write_pages(new, axis, feeds, documents, on_a_gpu, url)
         _write_first(new, told[0].lane)
         require_replaceable(html_dir, conf)
         new.parent.chmod(0o755)
@@ -201,14 +209,17 @@ def _with_pairs(told: Sequence[Published], folder: Path) -> list[Published]:
 
 
 def _write_data(
-    folder: Path, told: Sequence[Published], axis: Axis, brought: Mapping[str, wheels.Wheel], here: str
+    folder: Path,
+    told: Sequence[Published],
+    axis: Axis,
+    brought: Mapping[str, wheels.Wheel],
+    here: str,
+    code: Mapping[str, bool],
 ) -> None:
     """data/: an index, what the wheels bring, and files per lane, as JSON and as scripts, which a page opened from disk may
-    load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it."""
+    load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it. `code`
+    is what `_write_code` gives."""
     said = Counter(each.lane.words for each in told)
-    code = code_of({tuple(key) for each in told for key in each.data["series"]}, ROOT)
-    for name, of_variant in code.items():
-        _write(folder, name, of_variant)
     known = {release.tag: (brought[release.tag], release) for release in axis.releases if release.tag in brought}
     alike = itertools.groupby(known, key=lambda tag: known[tag][0].architectures)
     index = {
@@ -226,7 +237,7 @@ def _write_data(
         "margin": verdicts.MARGIN,
         "metrics": {name: [metric.shown_unit, metric.varies] for name, metric in METRICS.items()},
         "code": list(code),
-        "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
+        "scripted": [name for name, is_scripted in code.items() if is_scripted],
         "wheels": list(known),
         "architectures": [[next(tags), architectures] for architectures, tags in alike],
     }
@@ -239,6 +250,14 @@ def _write_data(
     for old, new in {pair: None for each in told for pair in each.pairs}:
         of = [each.pairs[old, new] for each in told if (old, new) in each.pairs]
         _write(folder / "pairs", f"{old}-{new}", {"schema": PAIR, "old": old, "new": new, "lanes": of})
+
+
+def _write_code(folder: Path, found: Iterable[Lane]) -> dict[str, bool]:
+    """The code of all variants. Gives the names of their files, and whether one measures a series as it is."""
+    code = code_of({tuple(key(series)) for lane in found for series in lane.found}, ROOT)
+    for name, of_variant in code.items():
+        _write(folder, name, of_variant)
+    return {name: any(script["text"] for script in of["scripts"]) for name, of in code.items()}
 
 
 def code_of(series: Iterable[Sequence[str]], root: Path) -> dict[str, dict[str, Any]]:

@@ -156,7 +156,8 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
 
 
 def _broke(changes: Iterable[Change]) -> str:
-    cases = {(one.verdict, one.series.question, one.series.parameters) for one in changes}
+    either = (Verdict.BROKE, Verdict.FIXED)
+    cases = {(of.verdict, of.series.question, of.series.parameters) for of in changes if of.verdict in either}
     broke, fixed = (sum(case[0] is verdict for case in cases) for verdict in (Verdict.BROKE, Verdict.FIXED))
     said = f"{_cases(broke)} no longer run{'s' * (broke == 1)}" if broke else "no case"
     return said + (f"; {_cases(fixed)} run now and did not before" if fixed else "")

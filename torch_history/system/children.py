@@ -8,7 +8,8 @@ import select
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,15 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
         pool.close()
         pool.join()
     return found
+
+
+@contextlib.contextmanager
+def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
+    """Within, a copy of this process calls `function`, which may have children of its own; what is yielded waits for what
+    it gives, or raises."""
+    begin = _begin, (lambda _: function(), dies_with_parent())
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), *begin) as pool:
+        yield pool.submit(_share, None).result
 
 
 def _begin(function: Callable[[Any], Any], ready: Callable[[], object]) -> None:
