@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from torch_history.analysis import answer, bases, compare, power, steps
 from torch_history.analysis.causes import evidence, unconfirmed
-from torch_history.analysis.labels import explained
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, history
 from torch_history.cli import suite as suites
@@ -30,9 +29,9 @@ from .pages import between, claims, coverage
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
 
-BEGIN, END = "<!-- findings: by `make document` -->", "<!-- end of findings -->"
-BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `make document` -->", "<!-- end of output -->"
-SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 9
+BEGIN, END = "<!-- findings -->", "<!-- end of findings -->"
+BEGIN_OUTPUT, END_OUTPUT = "<!-- output -->", "<!-- end of output -->"
+SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 6
 """The releases whose comparison the README shows, and how many lines of it."""
 
 UNCLAIMED = ("models", "products", "compiling")
@@ -110,8 +109,8 @@ class Most(NamedTuple):
 
     @property
     def first(self) -> str:
-        """A time in short, and what its names mean."""
-        return escape(explained()(f"{self.told[0].brief}.", self.told[0].names))
+        """A time in short."""
+        return escape(f"{self.told[0].brief}.")
 
 
 def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis: Axis, results: Path) -> Most | None:
