@@ -107,8 +107,8 @@ def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened):
 
 
 def test_with_memory_they_are_made_ready_beside_each_other_on_a_processor_each(monkeypatch, happened):
-    monkeypatch.setattr(turns, "_available", lambda: float(turns.PLENTY))
-    ask(*(Release(name, steady(1.0)) for name in "abc"), processors=(4, 7))
+    monkeypatch.setattr(turns, "_available", lambda: 2.5 * turns.MOST_HELD)
+    ask(*(Release(name, steady(1.0)) for name in "abc"), processors=(4, 7, 9))
     ready = [word for word in happened if word not in "abc" and not word.endswith("ended")]
     assert [word for word in ready if "on" in word] == ["a on 4", "b on 7", "c on 4"]
     assert ready.index("b on 7") < ready.index("a back") < ready.index("c on 4"), "a and b are, and c after them"
@@ -116,7 +116,7 @@ def test_with_memory_they_are_made_ready_beside_each_other_on_a_processor_each(m
 
 
 def test_with_less_memory_they_are_made_ready_one_by_one(monkeypatch, happened):
-    monkeypatch.setattr(turns, "_available", lambda: turns.PLENTY - 1.0)
+    monkeypatch.setattr(turns, "_available", lambda: 2.0 * turns.MOST_HELD - 1)
     ask(Release("old", steady(1.0)), Release("new", steady(1.0)), processors=(0, 1))
     assert happened[:2] == ["old ready", "new ready"]
 

@@ -42,8 +42,8 @@ round may be luckier. Neighbours come and go within tens of milliseconds."""
 MEMORY_SHARE = 0.5
 """Share of the memory that is free which processes that wait for their turn may hold together."""
 
-PLENTY = 8 * 2**30
-"""Bytes of memory that must be free for processes of the suite to be made ready beside each other: none holds a quarter."""
+MOST_HELD = 4 * 2**30
+"""Bytes that a process of the suite takes at most while it is made ready: so many must be free for each that is."""
 
 
 def possible() -> bool:
@@ -66,7 +66,8 @@ def ask_in_turns(
     asking = [threading.Thread(target=_ask, args=(server, benchmark, index, ended)) for server in servers]
     began = time.monotonic()
     try:
-        apart = processors if len(servers) > 1 and _available() >= PLENTY else ()
+        at_once = int(min(_available() / MOST_HELD, len(servers), len(processors)))
+        apart = processors[:at_once] if at_once > 1 else ()
         with untimed():
             waiting = _ready([*zip(servers, asking, strict=True)], apart, ended)
         overhead, over = time.monotonic() - began, time.monotonic()
@@ -94,7 +95,7 @@ def _ready(
 ) -> list[Server]:
     """Starts what asks each server, on each of `processors` one at a time. Returns those whose processes wait for their
     turn; for which there is no memory at once, those take all their turns alone."""
-    waiting = []
+    waiting, left = [], len(asked)
     for batch in _batches(asked, max(1, len(processors))):
         with contextlib.ExitStack() as moved:
             for (server, thread), processor in itertools.zip_longest(batch, processors[: len(batch)]):
@@ -102,11 +103,12 @@ def _ready(
                     moved.enter_context(server.on(processor))
                 thread.start()
             held = [_next(server, ended) for server, _ in batch]
+        left -= len(batch)
         for (server, _), of in zip(batch, held, strict=True):
             if of is None:
                 continue
             waiting.append(server)
-            if not processors and len(asked) > 1 and of * (len(asked) - 1) > MEMORY_SHARE * _available():
+            if of * left > MEMORY_SHARE * _available():
                 waiting.pop()
                 while _take_alone(server, ended) and _finish([server], ALONE, ended):
                     pass
