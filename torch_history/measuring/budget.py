@@ -23,6 +23,10 @@ FORECAST_FROM = 5
 TIMES = (1.5, 2, 3, 4, 6, 8, 12, 16)
 """Times as many rounds that are tried for a forecast."""
 
+FILLED = 2.0
+"""A round of few cases is filled with others until they take so many times as long as to start its interpreters: a launch
+then costs half as much again as its own seconds, and not twice as much."""
+
 Case = tuple[str, tuple[str, ...]]
 """A question (`selection.Selection`) and its parameters."""
 
@@ -76,13 +80,13 @@ class Effort:
 
     def within(self, seconds: float) -> dict[Case, More]:
         """Those cases that can be decided within so many seconds, most times for the least first, and others until a round
-        takes as long as to start its interpreters. Where that is none, those of which a round fits."""
+        takes FILLED times as long as to start its interpreters. Where that is none, those of which a round fits."""
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         found: dict[Case, More] = {}
         for case in cheapest:
             if self._all_rounds([*found, case]) <= seconds:
                 found[case] = self.cases[case]
-        most = min(self.starting, seconds) if found else seconds - self.starting
+        most = min(FILLED * self.starting, seconds) if found else seconds - self.starting
         for case in cheapest:
             if case not in found and sum(self._seconds(one) / self.cases[one].rounds for one in [*found, case]) <= most:
                 found[case] = self.cases[case]
