@@ -242,13 +242,3 @@ def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clo
     assert "Nothing was pushed: run this job again" in answer.stderr
     assert git(clones["origin"], "rev-parse", "main") == before
     assert mine in lines_of(clones["machine"] / LAUNCHES)
-
-
-@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data, lab):
-    index = {"lanes": [{"id": "broken"}, {"id": "machine.release-py3.11"}]}
-    (data / "index.json").write_text(json.dumps(index))
-    (data / "broken-newest.json").write_text("{ half")
-    answer = report(data, Path(sys.executable).with_name("torch-history"), lab, code=1)
-    assert "The lane broken could not be reported" in answer.stderr
-    assert len((data.parent / "titles").read_text().splitlines()) == 1

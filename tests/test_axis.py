@@ -10,8 +10,9 @@ from asv.commands.show import Show
 from asv.config import Config
 from asv.repo import NoSuchNameError, get_repo
 
-from torch_history.releases.axis import Axis, AxisError, Release, UnknownRelease
+from torch_history.releases.axis import Axis, Release, UnknownRelease
 from torch_history.releases.repository import ReleaseAxis
+from torch_history.system.errors import UserError
 
 from .processes import ran
 
@@ -79,11 +80,11 @@ def test_range_means_what_it_means_in_git(axis, git, spec):
         ("v2.20.0", r"'v2\.20\.0' is no PyTorch release on the axis\. The newest is v2\.\d\.\d\. A new release is"),
         ("2.0.1~2", r"'2\.0\.1~2' lies before v2\.0\.0, the oldest"),
         ("2.1.0..2.0.0", r"holds no release: .*begins after v2\.1\.0 and ends with v2\.0\.0"),
-        ("2.0.0...2.1.0", r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"),
+        ("2.0.0...2.1.0", r"'2\.0\.0\.\.\.2\.1\.0' is no range .*write a\.\.b"),
     ],
 )
 def test_what_names_no_release_is_refused(axis, spec, sentence):
-    with pytest.raises((AxisError, UnknownRelease), match=sentence):
+    with pytest.raises((UserError, UnknownRelease), match=sentence):
         axis.select(spec)
 
 
@@ -107,27 +108,22 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path, position):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[[release]\n", r"releases\.toml is not valid TOML: .*line 1.* Fix that line"),
-        ("", r"releases\.toml lists no release: add at least one \[\[release\]\]"),
-        ("colour = 1\n" + toml(), r"has an unknown key 'colour': only \[\[release\]\] tables belong there"),
+        ("[[release]\n", r"releases\.toml cannot be read: .*line 1.* fix that one"),
+        ("", r"missing required field `release`.* \[\[release\]\] table for each"),
+        ("colour = 1\n" + toml(), r"unknown field `colour`\. It has a \[\[release\]\] table"),
         (toml() + toml(), r"releases\.toml lists release v2\.5\.1 twice: remove one"),
-        (toml(version=None), r"the release without a version cannot be read: .*`version`"),
+        (toml(version=None), r"missing required field `version`"),
         (toml(version='"v2.5.1"'), r"'v2\.5\.1' is no version as the package index writes it, such as 2\.5\.1"),
         (toml(version='"2.05.1"'), r"'2\.05\.1' is no version"),
-        (toml(date='"2024-02-30"'), r"the release 2\.5\.1 cannot be read: .*`\$\.date`"),
-        (toml(date_source='"rumour"'), r"'rumour'"),
-        (toml(colour='"red"'), r"unknown field `colour`"),
-        (toml(pythons="[]"), r"length >= 1"),
+        (toml(date='"2024-02-30"'), r"`\$\.release\[0\]\.date`"),
         (
             toml(version='"2.15.100"') + toml(version='"2.15.101"'),
-            r"v2\.15\.100 and v2\.15\.101 have the same first 8 characters.*would overwrite.*Only one",
+            r"8 characters, and could not tell v2\.15\.100 from v2\.15\.101\. Only one",
         ),
         (
             toml(version='"2.1.1"') + toml(version='"2.1.10"'),
-            r"by the beginning of an id and could not tell v2\.1\.1 from v2\.1\.10\. Only one",
+            r"could not tell v2\.1\.1 from v2\.1\.10\. Only one",
         ),
-        # 12.10 as a number is 12.1
-        (toml(cuda="12.10"), r"`\$\.cuda`"),
         # one pair of brackets too few: the likeliest slip in this file
         (toml().replace("[[release]]", "[release]"), r"\[\[release\]\]"),
     ],
@@ -135,7 +131,7 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path, position):
 def test_bad_list_is_refused_in_a_sentence(tmp_path, text, sentence):
     path = tmp_path / "releases.toml"
     path.write_text(text)
-    with pytest.raises(AxisError, match=sentence) as refused:
+    with pytest.raises(UserError, match=sentence) as refused:
         Axis.load(path)
     assert str(path) in str(refused.value)
     assert str(refused.value).endswith(".")

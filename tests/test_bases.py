@@ -1,6 +1,5 @@
 """Do the three bases of a claim stand side by side, each with its own answer, and is advice given for each device?"""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,12 @@ from torch_history.store.certificates import Certificate
 from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions
 
-from .lab import AXIS, write_lab
+from .lab import AXIS
 from .processes import ROOT
 from .result_files import write_machine
-from .test_certificates import write as write_told
 
 PEAK = "intersection.Intersection.track_peak_memory"
 TIME = "batching.Batching.track_time"
-RESULT = float(RESULT_BYTES["small"])
 GPU = "NVIDIA H100 80GB HBM3"
 
 CPU_RECORD = {"machine": "here", "cpu": "AMD EPYC (family 26, model 2)", "device": "cpu", "threads": "1"}
@@ -249,37 +246,3 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
     text = reports.of_questions(found)["intersection"]
     assert text.splitlines()[0] == "| CPU measured | CUDA recorded | CUDA measured |"
     assert f"Holds on v2.11.0 ({GPU})." in text
-
-
-@pytest.fixture(scope="module")
-def site_of_three(tmp_path_factory, publish) -> Path:
-    """A laboratory's site, which also recorded a card and measured one release on it, with a certificate."""
-    folder = tmp_path_factory.mktemp("three")
-    results = write_lab(folder)
-    write(results, RECORDED["hopper"], peaks("recorder", {"2.1.0": 1.0, "2.11.0": 1.0, "2.15.0": 1.0}))
-    write(results, GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
-    here = {"torch": "2.11.0", "cuda": "13.0", "gpu": GPU, "capability": "sm_90"}
-    told = {"here": here, "card": "hopper", "agreed": ["intersection scripted small"], "differences": []}
-    write_told(results, told, "v2.11.0-nvidia-h100-80gb-hbm3")
-    html = folder / "html"
-    answer = publish(html, "--results-dir", str(results))
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return html
-
-
-def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three):
-    told = json.loads((site_of_three / "data" / "bases.json").read_text())
-    assert told["columns"] == ["CPU measured", "CUDA recorded", "CUDA measured"]
-    first = told["claims"][0]
-    assert (first["question"], first["words"]) == ("intersection", "Scripting keeps intermediates out of memory")
-    assert first["cells"] == [
-        "Holds from v1.8.1 to v2.0.1, does not hold from v2.1.0 to v2.15.0 (A processor).",
-        f"Holds from v2.1.0 to v2.15.0 ({GPU}). Matches a real {GPU} in the one case that was checked (v2.11.0).",
-        f"Holds on v2.11.0 ({GPU}).",
-    ]
-    assert first["cpu"].startswith("Do not script it")
-    assert first["gpu"].startswith("Script it where memory is short.")
-    assert (
-        first["advice"][1] == "Script it where memory is short. Counted on v2.15.0. A GPU measured the same on v2.11.0."
-    )
-    assert "Releases measured on a GPU: v2.11.0. " in (site_of_three / "index.html").read_text()

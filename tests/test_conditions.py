@@ -75,15 +75,6 @@ def test_a_machine_that_became_slower_for_good_is_usual_again(monkeypatch):
     assert not said[-1]
 
 
-def test_a_real_lap_measures_its_own_control():
-    watch = Watch(gpu=False)
-    watch.control()
-    lap = watch.lap()
-    assert 0 < lap["control"]["interpreter"] < 1
-    assert 0 < lap["control"]["memory"] < 1
-    assert "disturbed" not in lap or lap["stolen"] > STOLEN or lap["others"] > OTHERS
-
-
 def test_a_watch_waits_until_the_processor_is_as_quick_as_it_was_and_no_longer_than_it_is_told(monkeypatch):
     clock = Clock(monkeypatch, busy=[(30.0, 40.0), (50.0, 1000.0)])
     clock.boosted = (10.3, 10.32)

@@ -10,6 +10,8 @@ from torch_history.analysis.verdicts import compare, verdicts_of
 from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, effort, forecast
 from torch_history.store.launches import Case, Launch
 
+from .test_launches import some_launch
+
 
 def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], rounds: int) -> list[Launch]:
     """Rounds of one session: release -> variant -> seconds, and the spread of a variant's launches."""
@@ -21,12 +23,11 @@ def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], round
                 Case((f"'{name}'", "'small'"), samples=(seconds * math.exp(random.normal(0, noise[name])),))
                 for name, seconds in variants.items()
             )
+            which = {"session": "s", "round": turn, "release": release, "benchmark": "selection.Selection.track_time"}
+            when = f"2026-01-01T00:{turn:02}:00+00:00"
             found.append(
-                Launch(
-                    "s", turn, f"{release}{turn}", release, "release-py3.11", "selection.Selection.track_time", "1",
-                    f"2026-01-01T00:{turn:02}:00+00:00", 2.0 * len(cases), {}, cases,
-                )
-            )  # fmt: skip
+                some_launch(f"{release}{turn}", started_at=when, duration=2.0 * len(cases), cases=cases, **which)
+            )
     return found
 
 
@@ -37,7 +38,7 @@ def test_only_what_cannot_be_told_is_gone_on_with():
     found = effort(launches({"a": old, "b": new}, noise, rounds=6), [("a", "b")])
     assert found.series == 14
     assert [parameters[0] for _, parameters in found.cases] == ["'noisy'"]
-    ((releases, rounds, undecided, _),) = found.cases.values()
+    ((releases, rounds, undecided),) = found.cases.values()
     assert (releases, undecided) == (("a", "b"), 1)
     assert 1 <= rounds <= MOST_ROUNDS
 

@@ -28,7 +28,7 @@ from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
-from torch_history.releases.pins import LockError
+from torch_history.system.errors import UserError
 
 from .processes import ROOT, program
 
@@ -208,7 +208,7 @@ def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(lan
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(install, lane, conf, "v2.0.1")
         assert uv.began.wait(20)
-        removed = environments.prune(Path("env"), lambda tag: True).names
+        removed = environments.prune(Path("env"), lambda tag: True)
         folder = building.result(20)
     assert removed == [folder.name]
     assert not folder.exists()
@@ -231,7 +231,7 @@ def test_prune_leaves_what_a_link_leads_to(three, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     Path("env", f"v2.0.1-py{LANE}").rename(elsewhere)
     Path("env", f"v2.0.1-py{LANE}").symlink_to(elsewhere)
-    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", LANE).names == []
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", LANE) == []
     assert (elsewhere / MARK).exists()
 
 
@@ -266,7 +266,7 @@ def test_two_prunes_at_once_remove_a_folder_once(three):
         other = pool.submit(environments.prune, Path("env"), lambda tag: True)
         time.sleep(0.2)  # the other has listed the folders and waits at this one's lock
         environments.shutil.rmtree(folder)
-    assert f"v2.1.0-py{LANE}" in other.result(20)[0]
+    assert f"v2.1.0-py{LANE}" in other.result(20)
 
 
 @pytest.fixture
@@ -316,7 +316,7 @@ def test_lock_takes_no_other_file_for_a_published_one(pin, uv, tmp_path, resolve
     path.write_text(f'[sha256]\n"sympy-1.12-py3-none-any.whl" = "{"0" * 64}"\n')
     before = path.read_bytes()
     uv.resolved = resolved
-    with pytest.raises(LockError, match=said):
+    with pytest.raises(UserError, match=said):
         pin("2.1.0")
     assert path.read_bytes() == before
 

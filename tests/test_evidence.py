@@ -4,14 +4,11 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
 
 from torch_history.analysis.causes import evidence as known_causes
-from torch_history.cli import explaining
-from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
 from torch_history.explaining.launching import Subject
 from torch_history.explaining.reproduction import script
@@ -177,47 +174,6 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
     unit, _, number = done.stdout.partition(": ")
     assert unit == "seconds a call", done.stderr
     assert 0 < float(number) < 1
-
-
-@pytest.mark.parametrize(("metric", "calls"), [("first_call", 1), ("second_call", 2)])
-def test_script_of_a_first_call_calls_no_more_than_that(tmp_path, metric, calls):
-    own = tmp_path / "mine.py"
-    own.write_text(
-        "import sys\nimport torch\n\ndef inputs():\n    return 3\n\ndef setup(number):\n    return number + 1, 'state'\n\n"
-        "def before(number, state):\n    sys.stderr.write('before ')\n\n"
-        "def step(number, state):\n    assert (number, state) == (4, 'state')\n    sys.stderr.write('step ')\n\n"
-        "functions = {'step': step}\n"
-    )
-    text = script(subject(str(own), "step", "", metric), "")
-    (tmp_path / "torch.py").write_text("def set_num_threads(n): pass\ndef manual_seed(n): pass\n")
-    (tmp_path / "script.py").write_text(text)
-    done = ran(sys.executable, "script.py", cwd=tmp_path, code=None)
-    assert done.stderr == "before step " * calls
-    assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
-
-
-def test_own_file_is_explained_with_the_packages_that_it_requires(tmp_path, monkeypatch):
-    own = tmp_path / "mine.py"
-    own.write_text('requirements = ["einops"]\n\ndef inputs():\n    return 1\n\nfunctions = {"f": abs}\n')
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    installed: list[tuple[str, tuple[str, ...]]] = []
-
-    class Environment:
-        needed: tuple[str, ...] = ()
-        added = tmp_path / "added"
-
-        def __init__(self, *arguments: Any) -> None: ...
-
-        def install_project(self, conf: Any, repo: Any, tag: str) -> None:
-            installed.append((tag, self.needed))
-
-    monkeypatch.setattr(explaining.environments, "ReleaseEnvironment", Environment)
-    monkeypatch.setattr(explaining, "get_repo", lambda conf: None)
-    suite = suites.load()
-    sides = explaining.Context.of(suite, "3.11", own).sides(suite.config(), "v2.13.0", "v2.14.0")
-    assert installed == [("v2.13.0", ("einops",)), ("v2.14.0", ("einops",))]
-    assert [side.variables["PYTHONPATH"] for side in sides] == [str(tmp_path / "added")] * 2
 
 
 def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall():

@@ -15,9 +15,9 @@ from torch_history.cli.explaining import COUNTING_MINUTES, MINUTES
 from torch_history.explaining import explanation, places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
 from torch_history.explaining.explanation import MOST_NOISY_TURNS, Explanation, Found
-from torch_history.explaining.launching import LaunchFailed, Side, Subject
+from torch_history.explaining.launching import Side, Subject
 from torch_history.explaining.levers import Lever
-from torch_history.store.causes import Code, Place
+from torch_history.store.causes import Place
 
 SUBJECT = Subject(Path(), "question", "variant", "small", "time")
 SIDES = Side("v1.0.0", Path("old/bin/python")), Side("v2.0.0", Path("new/bin/python"))
@@ -239,18 +239,6 @@ def test_rows_of_what_calls_take_under_a_slow_profiler_are_left_out() -> None:
     assert found.verdict == "UNKNOWN"
 
 
-def test_lever_that_a_release_cannot_run_under_is_left_out_with_a_sentence() -> None:
-    class Refusing(Drawn):
-        def open(self, side: Side, subject: Subject, variables: object = None) -> Any:
-            if variables:
-                raise LaunchFailed("v1.0.0 gave no answer: no such thing.")
-            return super().open(side, subject)
-
-    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
-    found = explained(Refusing((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [alone])
-    assert [lever.refused for lever in found.levers] == ["v1.0.0 gave no answer: no such thing."]
-
-
 @pytest.mark.parametrize(("load", "left_out", "kind"), [(1, 0, "CAUSE"), (2, 1, "CAUSE"), (4, 2, "UNKNOWN")])
 def test_explanation_ends_in_its_time_however_busy_the_machine_is(
     monkeypatch: pytest.MonkeyPatch, load: int, left_out: int, kind: str
@@ -358,38 +346,6 @@ def test_place_that_waits_for_another_process_is_no_cause(name: str, waits: bool
     kind, words = verdict.of_all([], {}, rows)
     assert kind == ("UNKNOWN" if waits else "CAUSE")
     assert ("waits for something that is not profiled" in words) == waits
-
-
-def test_kernel_that_took_the_place_of_another_is_told_with_it() -> None:
-    called = Place("operator", "aten::index", 1e-4, 1.5e-4, 4.9e-5, 5.1e-5, "CAUSE")
-    symbols = [
-        Place("symbol", "libtorch_cpu: former", 1e-4, 0.0, -1.1e-4, -0.9e-4),
-        Place("symbol", "libtorch_cpu: present", 0.0, 1.4e-4, 1.3e-4, 1.5e-4, "PART"),
-        Place("symbol", places.LEFT, 0.0, 1e-5, 0.0, 2e-5),
-    ]
-    assert verdict.of_all([], {}, [called, *symbols])[1].partition("; ")[2] == (
-        "of compiled code libtorch_cpu: present holds 280 % of the difference, and took no time before, while "
-        "libtorch_cpu: former takes none now"
-    )
-
-
-@pytest.mark.parametrize(
-    ("loops", "told"),
-    [
-        (((0,), (0,)), "with the same instructions"),
-        (((0,), (32,)), "with the same instructions at another address"),
-        (None, "with other instructions than before"),
-    ],
-)
-def test_code_in_c_that_both_releases_run_is_told_with_what_became_of_its_instructions(
-    loops: tuple[tuple[int, ...], tuple[int, ...]] | None, told: str
-) -> None:
-    called = Place("operator", "aten::index", 1e-4, 1.5e-4, 4.9e-5, 5.1e-5, "CAUSE")
-    kernel = Place("symbol", "libtorch_cpu: cpu_index_kernel", 8e-5, 1.2e-4, 3e-5, 5e-5, "PART")
-    rest = Place("symbol", places.LEFT, 2e-5, 3e-5, -1e-6, 2e-5)
-    code = Code(kernel.name, loops is not None, (70, 72 if loops is None else 70), *(loops or ((0,), (32,))))
-    words = verdict.of_all([], {}, [called, kernel, rest], code=[code])[1]
-    assert words.endswith(f"; of compiled code libtorch_cpu: cpu_index_kernel holds 80 % of the difference, {told}")
 
 
 def test_time_that_is_only_told_of_another_package_is_no_cause() -> None:

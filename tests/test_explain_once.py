@@ -18,7 +18,7 @@ from torch_history.explaining import counting, finding, places
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.levers import ANOTHER_PROCESS, Lever, load
 
-from .test_explain import LEVERS, SIDES, SUBJECT, Drawn
+from .test_explain import SIDES, SUBJECT, Drawn
 
 NAP, WORK = 0.4, 0.4
 SLACK = 0.25
@@ -72,20 +72,6 @@ def test_program_with_arguments_is_run_as_python_runs_it(tmp_path: Path) -> None
         assert (tmp_path / "said").read_text().endswith("train.py --epochs 3")
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (["/usr/bin/g++", "-O3", "/tmp/xyz/cabc.cpp", "-o", "cabc.so"], "g++ on *.cpp"),
-        *((["/env/bin/python3.11", "-c", "import torch"], "python"), ("ls -l", "ls"), ([b"true"], "true")),
-    ],
-)
-def test_commands_of_two_releases_share_their_names(words: object, name: str) -> None:
-    assert once._program(words) == name
-
-
-ONCE = [replace(lever, once=True) for lever in LEVERS[:2]]
-
-
 class DrawnOnce(Drawn):
     """Releases that start processes: `operators` are here seconds by program, and how often each is started is `counts`."""
 
@@ -130,12 +116,6 @@ def test_program_that_is_started_more_often_is_the_cause() -> None:
     waited = [place for place in found.places if place.name == places.ELSEWHERE]
     assert waited
     assert all(place.verdict not in ("CAUSE", "PART") for place in waited)
-
-
-def test_only_levers_of_what_is_done_once_are_pulled() -> None:
-    drawn = DrawnOnce(({"python": 1.0}, {"python": 2.0}), by_lever={"lever 0": (1.0, 1.0)})
-    found = explained(drawn, [*ONCE, LEVERS[5]])
-    assert [lever.name for lever in found.levers] == ["lever 0", "lever 1"]
 
 
 def test_names_that_two_rooms_share() -> None:

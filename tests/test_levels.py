@@ -13,11 +13,11 @@ from scipy import stats
 from torch_history.analysis import levels, power
 from torch_history.analysis.levels import Launches, Levels, Noise, Random, cells_of
 from torch_history.analysis.series import History, history
-from torch_history.store.launches import Case, Launch, read_on_axis
+from torch_history.store.launches import Launch, read_on_axis
 
 from .lab import AXIS
 from .processes import ROOT, ran
-from .test_verdicts import launch
+from .test_verdicts import modelled
 
 MAIN = "amd-epyc-family-26-model-2-2-cores"
 NOISE = Noise(np.array([0.0004, 0.0001, 0.0009]), np.array([9.0, 12.0, 7.0]))
@@ -140,32 +140,21 @@ SESSIONS = [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7], [0, 7]]
 
 def launches_of(
     draw: np.random.Generator,
-    jumps: dict[int, float],
+    jump: float,
     series: int = 12,
     sessions: Sequence[Sequence[int]] = SESSIONS,
     turns: int = 5,
 ) -> list[Launch]:
-    """Sessions on some of eight releases, of which each shares one with the next; variant 0 jumps."""
-    found: list[Launch] = []
-    for session, releases in enumerate(sessions):
-        shift, besides = draw.normal(0, 0.02), draw.normal(0, 0.015, series)
-        again = draw.normal(0, levels.REPEATED, (series, 8))
-        for turn in range(1, turns + 1):
-            rounds = draw.normal(0, 0.02, series)
-            for release in releases:
-                jumped = sum(size for at, size in jumps.items() if release >= at)
-                numbers = shift + besides + rounds + again[:, release] + draw.normal(0, 0.012, series)
-                numbers[0] += jumped
-                cases = tuple(Case((f"'{i}'",), samples=(math.exp(number),)) for i, number in enumerate(numbers))
-                tag, session_of = f"v2.{release}.0", f"session-{session}"
-                found.append(launch(tag, "selection.Selection.track_time", *cases, session=session_of, round=turn))
-    return found
+    """Sessions on some of eight releases, of which each shares one with the next; variant 0 jumps at the fifth."""
+    tags = [[f"v2.{release}.0" for release in releases] for releases in sessions]
+    levels = {f"v2.{release}.0": np.eye(1, series)[0] * jump * (release >= 4) for release in range(8)}
+    return modelled(draw, tags, levels.__getitem__, turns, 0.012, shared=0.02, session=0.015, round=0.02)
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessions_do_is_found():
     inside, random = [], []
     for seed in range(12):
-        (question,) = history(launches_of(np.random.default_rng(seed), {4: 0.2})).fits.values()
+        (question,) = history(launches_of(np.random.default_rng(seed), 0.2)).fits.values()
         random.append(question.random["time"])
         olds, news = np.array([*itertools.combinations(range(8), 2)]).T
         for series, of in question.levels.items():
@@ -180,7 +169,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say_and_what_rounds_and_sessi
 @pytest.mark.parametrize(("sessions", "rounds"), [(1, 1), (1, 2), (3, 1)])
 def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions, rounds):
     """One series of two releases; warnings of NumPy would end it."""
-    found = launches_of(np.random.default_rng(1), {}, 1, [[0, 1]] * sessions, rounds)
+    found = launches_of(np.random.default_rng(1), 0.0, 1, [[0, 1]] * sessions, rounds)
     with np.errstate(all="raise"):
         (question,) = history(found).fits.values()
         (said,) = (of.contrasts(np.array([0, 1]), np.array([1, 0])) for of in question.levels.values())
@@ -189,7 +178,7 @@ def test_a_fit_of_next_to_no_launches_says_nothing_that_is_no_number(sessions, r
 
 
 def test_what_is_shown_is_the_median_of_launches_less_what_their_sessions_do():
-    (question,) = history(launches_of(np.random.default_rng(3), {})).fits.values()
+    (question,) = history(launches_of(np.random.default_rng(3), 0.0)).fits.values()
     (place,) = question.places(["v2.2.0"])
     for series, of in question.launches.items():
         here = of.release == place

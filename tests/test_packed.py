@@ -6,19 +6,17 @@ from pathlib import Path
 import pytest
 
 from tools import pack_results
-from torch_history.store.launches import Launch, append_launches, machines_in, of_file, read_launches
+from torch_history.store.launches import Case, Launch, append_launches, machines_in, of_file, read_launches
 from torch_history.system import files
+
+from .test_launches import some_launch
 
 NAME = "v2.15.0-release-py3.11.jsonl"
 
 
 def launch(number: int) -> Launch:
-    line = (
-        f'{{"session":"s","round":{number},"launch":"l{number}","release":"v2.15.0","environment":"release-py3.11",'
-        '"benchmark":"batching.Batching.track_operators","version":"v","started_at":"2026-11-27T10:00:00+00:00",'
-        '"duration":1.0,"facts":{},"cases":[{"parameters":["\'a\'"],"value":3}]}'
-    )
-    return Launch.from_json(line)
+    case = Case(("'a'",), value=3)
+    return some_launch(f"l{number}", release="v2.15.0", benchmark="batching.Batching.track_operators", cases=(case,))
 
 
 @pytest.fixture

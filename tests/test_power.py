@@ -8,15 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from torch_history.analysis import power
-from torch_history.analysis.levels import REPEATED, Fitted
+from torch_history.analysis.levels import Fitted
 from torch_history.analysis.power import ALL, Alone, LaneEvidence
 from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.site import calibration as report
-from torch_history.store.launches import Case, Launch
+from torch_history.store.launches import Launch
 
 from .lab import AXIS
-from .test_verdicts import launch
+from .test_verdicts import modelled
 
 TAGS = ["v2.3.0", "v2.3.1", "v2.4.0", "v2.4.1", "v2.5.0"]
 PATCH = (TAGS[0], TAGS[1])
@@ -33,17 +33,8 @@ def _known_code(monkeypatch) -> None:
 
 def quiet_lane(seed: int) -> list[Launch]:
     """Two sessions that share a release, with what sessions and rounds do; nothing ever changes."""
-    random, found = np.random.default_rng(seed), []
-    for session, tags in enumerate((TAGS[:3], TAGS[2:])):
-        besides = random.normal(0, 0.02) + random.normal(0, 0.02, SERIES)
-        again = {tag: random.normal(0, REPEATED, SERIES) for tag in tags}
-        for turn in range(1, 5):
-            rounds = random.normal(0, 0.018, SERIES)
-            for tag in tags:
-                numbers = np.exp(besides + rounds + again[tag] + random.normal(0, 0.016, SERIES))
-                cases = tuple(Case((f"'{i}'",), samples=(float(number),)) for i, number in enumerate(numbers))
-                found.append(launch(tag, "selection.S.track_time", *cases, session=f"s{session}", round=turn))
-    return found
+    random, quiet = np.random.default_rng(seed), np.zeros(SERIES)
+    return modelled(random, (TAGS[:3], TAGS[2:]), lambda tag: quiet, 4, 0.016, shared=0.02, session=0.02, round=0.018)
 
 
 def fit_of(launches: list[Launch]) -> Fitted:

@@ -29,7 +29,7 @@ from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
 from torch_history.store import machines
-from torch_history.store.asv_results import load_asvs
+from torch_history.store.asv_results import load_asvs, read_benchmarks
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
 from torch_history.system.errors import SessionError
 from torch_history.system.locks import alone
@@ -196,6 +196,9 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path):
     assert launch.cases[1].failed == "its answer, inf, is no number"
 
 
+MANY = {f"key{i}": "x" for i in range(3000)}
+
+
 def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda whole: {**whole, **changed}
 
@@ -206,7 +209,11 @@ def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         *(asvs(commit_hash="v2.1.0"), asvs(commit_hash=None), asvs(env_name="release-py3.9"), asvs(params=None)),
         *(asvs(params={**RECORD, "machine": "elsewhere"}), asvs(params={**RECORD, "ram": []}), asvs(version=1)),
         *(asvs(version="2"), asvs(results=[]), asvs(results={"a": "b"}), asvs(results={"a": [["x"], [["1"]]]})),
-        *(asvs(results={"a": [[1], 5]}), asvs(result_columns=[])),
+        *(asvs(results={"a": [[1], 5]}), asvs(result_columns=[]), asvs(date="yesterday"), asvs(date=10**16)),
+        *(asvs(env_vars=MANY), asvs(params={**RECORD, **MANY}), asvs(params={**RECORD, "k" * 300: "x"})),
+        *(asvs(params={**RECORD, "..": ""}), asvs(params={**RECORD, "cpu": "\U0001f600" * 70})),
+        lambda whole: {**whole, "results": {"b" * 300: whole["results"][TIME["name"]]}},
+        lambda whole: {**whole, "results": {TIME["name"]: [[1e300] * 4, *whole["results"][TIME["name"]][1:]]}},
         lambda whole: {key: value for key, value in whole.items() if key != "results"},
     ],
 )
@@ -216,6 +223,22 @@ def test_file_that_asv_would_stumble_over_is_none_of_asvs(here, change):
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
         load_asvs(path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"params": [["a"] * 300] * 8, "param_names": ["a"] * 8}, {"params": "text"}, {"params": [[1], [2]]}),
+        *({"param_names": ["a"]}, {"name": "other"}, {"version": None}),
+    ],
+)
+def test_list_of_benchmarks_that_asv_would_stumble_over_is_none(here, changed):
+    listed = here.parent / "benchmarks.json"
+    assert len(read_benchmarks(listed)) == 2
+    whole = json.loads(listed.read_text())
+    listed.write_text(json.dumps({**whole, TIME["name"]: {**whole[TIME["name"]], **changed}}))
+    with pytest.raises(ValueError, match=r"^it is no"):
+        read_benchmarks(listed)
 
 
 def test_folder_names_its_machine_whatever_its_record_says(here, tmp_path, warned):

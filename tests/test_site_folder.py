@@ -1,6 +1,5 @@
 """Does a publish replace only what is its own? Everything else is refused in a sentence and stays as it is."""
 
-import os
 import re
 import signal
 import subprocess
@@ -21,7 +20,6 @@ from torch_history.site.folder import SCRATCH, require_replaceable
 from torch_history.system.errors import UserError
 from torch_history.system.scratch import MARK, MARK_TEXT, mark, scratch
 
-from .lab import write_lab
 from .processes import ROOT, ran
 from .synthetic import write_tree
 
@@ -139,18 +137,6 @@ def test_asvs_own_publish_deletes_nothing_of_others_leaves_a_mark_and_gives_its_
         assert not REMOTE.findall(text), page
         for file in re.findall(r'<(?:script|link)\b[^>]*(?:src|href)="([^"]+)"', text):
             assert (page.parent / file).is_file(), file
-
-
-@pytest.mark.parametrize("commands", [("asv", "torch-history"), ("torch-history", "asv")])
-def test_asvs_publish_and_the_sites_take_either_order_again_and_again(
-    tmp_path: Path, commands: tuple[str, str]
-) -> None:
-    write_lab(tmp_path)
-    for command in commands * 2:
-        program = Path(sys.executable).with_name(command)
-        ran(program, "publish", cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)})
-    assert (tmp_path / "html" / "asv" / "graphs").is_dir()
-    assert (tmp_path / "html" / "index.html").is_file()
 
 
 def test_a_folder_is_no_sites_where_anything_in_it_is_somebodys(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from msgspec import structs
 from scipy import stats
 
 from tests.test_levels import lane
-from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
-from torch_history.analysis.levels import REPEATED, USUAL, on_one_thread
+from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, modelled, timed
+from torch_history.analysis.levels import on_one_thread
 from torch_history.analysis.series import History, Series, Verdict, history
 from torch_history.analysis.steps import (
     EXCURSION,
@@ -64,20 +64,9 @@ def lane_of(
     launches: int = 5,
     seed: int = 20261121,
 ) -> list[Launch]:
-    """A question of many series from the model: `level` of the release's position gives the seconds of each; sessions do
-    something to all, to each series and to each on each release, and rounds to each series."""
+    """A question of many series: `level` of the release's position gives the seconds of each."""
     random = np.random.default_rng(seed)
-    series, found = len(level(0)), []
-    for number, tags in enumerate(sessions):
-        added = random.normal(0, 0.02) + random.normal(0, USUAL[True].session, series)
-        again = random.normal(0, REPEATED, (len(tags), series))
-        for turn in range(1, launches + 1):
-            of_round = random.normal(0, USUAL[True].round, series)
-            for tag, here in zip(tags, again, strict=True):
-                logs = np.log(level(TAGS.index(tag))) + added + here + of_round + random.normal(0, noise, series)
-                cases = tuple(Case((f"'{i}'",), samples=(float(one),)) for i, one in enumerate(np.exp(logs)))
-                found.append(launch(tag, TIME, *cases, session=f"s{number}", round=turn))
-    return found
+    return modelled(random, sessions, lambda tag: np.log(level(TAGS.index(tag))), launches, noise, shared=0.02)
 
 
 def told(launches: Sequence[Launch]) -> list[Step]:

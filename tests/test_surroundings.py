@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from torch_history.explaining.launching import Side
 from torch_history.measuring import machine, machine_records
 from torch_history.measuring.recording import RecordedResults
 from torch_history.releases import environments
-from torch_history.system import files
 
 from .test_verdicts import NEW, OLD, counted, only, timed
 
@@ -37,22 +35,12 @@ SHELL = {
 }
 
 
-@pytest.fixture
-def said(monkeypatch) -> Iterator[list[str]]:
-    """The sentences of warnings, each time that one is said."""
-    files.warn.cache_clear()
-    sentences: list[str] = []
-    monkeypatch.setattr(files.logging.getLogger(files.__name__), "warning", sentences.append)
-    yield sentences
-    files.warn.cache_clear()
-
-
-def test_only_what_is_listed_is_inherited_and_what_alters_and_is_lost_is_told(said):
+def test_only_what_is_listed_is_inherited_and_what_alters_and_is_lost_is_told(warned):
     having = {"PATH", "HOME", "LC_ALL", "XDG_CACHE_HOME", "CUDA_VISIBLE_DEVICES", "CC", "TORCH_HISTORY_THREADS"}
     for _ in range(2):
         found = environments.for_measuring(SHELL)
     assert found == {name: SHELL[name] for name in having} | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    (sentence,) = said
+    (sentence,) = warned
     assert sentence.startswith(
         "These variables are set here and are not passed on to what is measured: CFLAGS, GLIBC_TUNABLES, LD_LIBRARY_PATH, "
         "MALLOC_ARENA_MAX, OMP_PROC_BIND, PYTHONHASHSEED, PYTORCH_JIT. "
@@ -61,7 +49,7 @@ def test_only_what_is_listed_is_inherited_and_what_alters_and_is_lost_is_told(sa
     assert surroundings.kept(SHELL) == {}
 
 
-def test_what_a_person_names_is_inherited_and_recorded_and_no_secret_is(said):
+def test_what_a_person_names_is_inherited_and_recorded_and_no_secret_is(warned):
     chosen = {**SHELL, surroundings.KEEP: "OMP_*, LD_LIBRARY_PATH SECRET_TOKEN,PATH"}
     found = environments.for_measuring({**chosen, "LD_LIBRARY_PATH": "/x" * 100})
     assert found["OMP_PROC_BIND"] == "close"
@@ -73,7 +61,7 @@ def test_what_a_person_names_is_inherited_and_recorded_and_no_secret_is(said):
     assert told["SECRET_TOKEN"].startswith("sha256:")
 
 
-def test_every_door_to_a_measurement_has_the_same_list(tmp_path, monkeypatch, said):
+def test_every_door_to_a_measurement_has_the_same_list(tmp_path, monkeypatch, warned):
     for name, value in SHELL.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PATH", os.environ["PATH"], prepend=":")
@@ -148,13 +136,13 @@ def test_each_launch_says_what_was_set(monkeypatch):
 
 
 @pytest.mark.parametrize("setting", [{"PYTORCH_JIT": "0"}, "a stranger's text", ["A"]])
-def test_launches_that_differ_in_a_variable_are_not_compared(setting, said):
+def test_launches_that_differ_in_a_variable_are_not_compared(setting, warned):
     facts: dict[str, Any] = {"facts": {"set": setting}}
     plain = timed(OLD, [1.0, 1.0, 1.0]) + timed(NEW, [1.0, 1.0, 1.0])
     mixed = timed(OLD, [1.0] * 3) + timed(NEW, [2.0] * 3, **facts)
     assert only(mixed).verdict is Verdict.CANT_TELL
     assert only(mixed).reason == "it was not measured"
-    (sentence,) = said
+    (sentence,) = warned
     assert sentence.startswith("3 launches in release-py3.11 were measured with ")
     assert "are skipped" in sentence
     more = timed(OLD, [1.0] * 3, session="t", **facts) + timed(NEW, [2.0] * 3, session="t", **facts)

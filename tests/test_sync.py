@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from tools import sync
-from torch_history.releases.axis import Axis, AxisError
+from torch_history.releases.axis import Axis
+from torch_history.system.errors import UserError
 
 AXIS = """\
 # What this file is.
@@ -180,17 +180,7 @@ def test_an_index_that_answers_nonsense_is_named_and_nothing_is_written(axis, in
 
 
 def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis):
-    with pytest.raises(AxisError):
+    with pytest.raises(UserError):
         sync.write(axis, AXIS + AXIS)
     assert axis.read_text(encoding="utf-8") == AXIS
     assert [path.name for path in axis.parent.iterdir()] == ["releases.toml"]
-
-
-def test_the_index_is_the_configured_one(monkeypatch):
-    for name in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
-        monkeypatch.delenv(name, raising=False)
-    assert sync.configured_index() == PYPI_SIMPLE_ENDPOINT
-    monkeypatch.setenv("PIP_INDEX_URL", "http://pip.example/simple")
-    assert sync.configured_index() == "http://pip.example/simple"
-    monkeypatch.setenv("UV_DEFAULT_INDEX", "ours=http://named.example/simple")
-    assert sync.configured_index() == "http://named.example/simple"

@@ -20,7 +20,7 @@ from torch_history.measuring.budget import Effort, effort
 from torch_history.measuring.upgrading.room import GIGABYTE, Room
 from torch_history.measuring.upgrading.sessions import NotInstalled, Spent
 from torch_history.measuring.upgrading.upgrade import Answer, Place, Upgrade
-from torch_history.measuring.upgrading.words import markdown, text
+from torch_history.measuring.upgrading.words import text
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
@@ -229,7 +229,7 @@ def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_chang
     played.stop, played.rounds = 0, 1
     stopped = command(tmp_path)
     assert stopped.exit_code == 130
-    assert "Nothing can be told yet: it was interrupted" in stopped.stdout
+    assert "No change is certain" in stopped.stdout
     assert "Nothing became slower" not in stopped.stdout
     played.stop, played.rounds = math.inf, ROUNDS
     assert "Nothing became slower" in command(tmp_path).stdout
@@ -309,18 +309,6 @@ def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for
     assert words in told
     assert text(after).count("torch-history explain") == 1
     assert [place.new for place in after.unexplained] == [TAGS[12]]
-
-
-def test_change_whose_explanation_is_inconclusive_is_looked_for_again():
-    laboratory: Any = Laboratory({"f": {9: 1.5}, "g": {12: 1.2}})
-    upgrade, before = asked(laboratory)
-    laboratory.miss(before.unexplained[0], "INCONCLUSIVE", "the times scatter too much to tell")
-    laboratory.miss(before.unexplained[1], "NOT THERE", "the difference is not there")
-    after = said(upgrade)
-    assert "  Looked for again: the times scatter too much to tell." in text(after).splitlines()
-    assert text(after).count("torch-history explain") == 1, "what is not there is not looked for again"
-    assert [place.change.series.words for place in after.unexplained] == ["mine time, f"]
-    assert "(the times scatter too much to tell)" in markdown(after)
 
 
 @pytest.fixture

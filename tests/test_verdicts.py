@@ -76,6 +76,34 @@ def noisy(random: np.random.Generator, seconds: float, noise: float, launches: i
     return [float(value) for value in seconds * np.exp(random.normal(0, noise, launches))]
 
 
+def modelled(
+    random: np.random.Generator,
+    sessions: Sequence[Sequence[str]],
+    level: Callable[[str], Array],
+    rounds: int,
+    noise: ArrayLike,
+    shared: float = 0.0,
+    session: float = USUAL[True].session,
+    round: float = USUAL[True].round,
+    benchmark: str = "selection.S.track_time",
+) -> list[Launch]:
+    """Sessions of these releases from the model: `level` gives the logarithms of the seconds of each series on a release;
+    with what a session does to all series and to each, a release of it to each, a round to each, and a launch (standard
+    deviations of logarithms, `noise` one of all series or one of each)."""
+    found, series = [], np.size(level(sessions[0][0]))
+    for number, tags in enumerate(sessions):
+        of_session = random.normal(0, shared) + random.normal(0, session, series)
+        again = random.normal(0, REPEATED, (len(tags), series))
+        for turn in range(1, rounds + 1):
+            of_round = random.normal(0, round, series)
+            for tag, here in zip(tags, again, strict=True):
+                launched = random.normal(0, np.broadcast_to(noise, here.shape))
+                seconds = np.exp(level(tag) + of_session + here + of_round + launched)
+                cases = tuple(Case((f"'{i}'",), samples=(float(of),)) for i, of in enumerate(seconds))
+                found.append(launch(tag, benchmark, *cases, session=f"s{number}", round=turn))
+    return found
+
+
 def question(
     random: np.random.Generator,
     planted: ArrayLike,
@@ -84,19 +112,10 @@ def question(
     name: str = "q",
     releases: Sequence[str] = (OLD, NEW),
 ) -> list[Launch]:
-    """A session of one question, from the model: series of which the last release is `planted` times slower, each with what
-    a round and a release of the session do to it, and launches that scatter by `noise` (standard deviation of logarithms,
-    one of all series or one of each)."""
-    again = random.normal(0, REPEATED, (len(releases), np.size(planted)))
-    again[-1] += np.log(planted)
-    found = []
-    for turn in range(1, rounds + 1):
-        of_round = random.normal(0, USUAL[True].round, np.size(planted))
-        for release, here in zip(releases, again, strict=True):
-            seconds = 0.3 * np.exp(here + of_round + random.normal(0, np.broadcast_to(noise, here.shape)))
-            cases = tuple(Case((f"'{i}'",), samples=(float(of),)) for i, of in enumerate(seconds))
-            found.append(launch(release, f"{name}.Q.track_time", *cases, round=turn))
-    return found
+    """A session of one question, of which the last release is `planted` times slower."""
+    levels = {tag: np.log(planted) * (tag == releases[-1]) for tag in releases}
+    benchmark = f"{name}.Q.track_time"
+    return modelled(random, [releases], levels.__getitem__, rounds, noise, session=0.0, benchmark=benchmark)
 
 
 def told(changes: Iterable[Change]) -> set[int]:

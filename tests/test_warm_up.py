@@ -35,39 +35,15 @@ def quick_compile(monkeypatch) -> None:
     monkeypatch.setattr(warm_up, "compiled", compiled)
 
 
-def looped(picture: Any, parameters: list) -> Any:
-    """The network in float64, one output pixel after another."""
-    x = picture.numpy()[0].astype(np.float64)
-    values = [tensor.numpy().astype(np.float64) for tensor in parameters]
-    for layer, stride in enumerate((2, 2, 1)):
-        weight, scale, shift, mean, variance = values[5 * layer :][:5]
-        height, width = x.shape[1:]
-        border = np.zeros((len(x), height + 2, width + 2))
-        border[:, 1:-1, 1:-1] = x
-        y = np.array(
-            [
-                [np.tensordot(weight, border[:, i : i + 3, j : j + 3], 3) for j in range(0, width, stride)]
-                for i in range(0, height, stride)
-            ]
-        )
-        y = (y - mean) / np.sqrt(variance + 1e-5) * scale + shift
-        x = np.maximum(y.transpose(2, 0, 1) + (x if layer == 2 else 0), 0)
-    return values[15] @ x.reshape(len(x), -1).mean(1) + values[16]
-
-
 @pytest.mark.usefixtures("quick_compile")
 @pytest.mark.parametrize("variant", warm_up.variants)
-def test_variant_says_what_a_loop_over_pixels_says(variant, calls):
+def test_variant_says_what_numpy_says(variant, calls):
     try:
         call = warm_up.variants[variant](calls)
         results = [call(picture) for picture in calls]
     except Unavailable as reason:
         pytest.skip(str(reason))
-    for which, result in zip(calls.order, results, strict=True):
-        want = looped(calls.pictures[which], calls.parameters)
-        assert tuple(result.shape) == (1, 10)
-        assert np.abs(result.numpy()[0] - want).max() < 1e-4 * np.abs(want).max()
-        assert not result.requires_grad
+    assert not any(result.requires_grad for result in results)
     warm_up.check(calls, results)
 
 
@@ -95,7 +71,8 @@ def test_shapes_change_at_every_call_or_never():
 
 
 def test_check_refuses_a_result_of_another_picture_or_none(calls):
-    right = [torch.from_numpy(looped(picture, calls.parameters)[None].astype(np.float32)) for picture in calls]
+    call = warm_up.variants["eager"](calls)
+    right = [call(picture) for picture in calls]
     warm_up.check(calls, right)
     swapped, late, unnumbered = list(right), list(right), list(right)
     swapped[0], swapped[1] = right[1], right[0]

@@ -13,7 +13,7 @@ from tools import wheel_files
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import MARK
-from torch_history.releases.wheels import CannotRead
+from torch_history.system.errors import UserError
 
 from .processes import ROOT
 
@@ -99,16 +99,16 @@ def test_facts_are_what_lies_in_the_environment(index, tmp_path, env):
 def test_environment_that_lacks_a_package_of_the_lock_is_refused(index, tmp_path, env):
     """As one has it whose torch was taken from another index."""
     next(env.glob("**/nvidia_nccl_cu12-2.1.dist-info/RECORD")).unlink()
-    with pytest.raises(CannotRead, match=r"lacks nvidia-nccl-cu12, which releases\.lock names"):
+    with pytest.raises(UserError, match=r"lacks nvidia-nccl-cu12, which releases\.lock names"):
         wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, print)
 
 
 def test_an_index_with_other_files_or_out_of_reach_is_refused(index, tmp_path, env):
     path, lock = tmp_path / wheels.FILE, tmp_path / "releases.lock"
-    with pytest.raises(CannotRead, match=r"What v9\.0\.0 downloads cannot be read \(ConnectionError\)"):
+    with pytest.raises(UserError, match=r"What v9\.0\.0 downloads cannot be read \(ConnectionError\)"):
         wheel_files.update(path, AXIS, env, "http://127.0.0.1:9/", print)
     lock.write_text(re.sub(r'"[0-9a-f]{64}"', f'"{"5" * 64}"', lock.read_text()))
-    with pytest.raises(CannotRead, match=r"no file of .* whose sha256 is in releases.lock"):
+    with pytest.raises(UserError, match=r"no file of .* whose sha256 is in releases.lock"):
         wheel_files.update(path, AXIS, env, index, print)
     assert not path.exists()
 
@@ -117,7 +117,7 @@ def test_an_index_with_other_files_or_out_of_reach_is_refused(index, tmp_path, e
 def test_damaged_file_is_refused_in_a_sentence(tmp_path, text):
     path = tmp_path / wheels.FILE
     path.write_text(text)
-    with pytest.raises(CannotRead, match="is damaged"):
+    with pytest.raises(UserError, match="is damaged"):
         wheels.load(path)
 
 

@@ -237,11 +237,6 @@ def test_evidence_of_this_machine_is_told_before_what_was_found_by_hand_and_that
     assert found[time.series] == expected
 
 
-def test_evidence_of_another_machine_is_told_of_what_nobody_looked_for() -> None:
-    elsewhere = known(words="because of that; seen on another machine")._replace(seen_on="a processor")
-    assert said(SLOWER, new=NEW, known=[elsewhere]) == "because of that; seen on another machine"
-
-
 def test_fusion_of_the_case_is_told_before_evidence_of_another_machine_and_after_that_of_this_one() -> None:
     fusion = change("fusion_groups", 1, 0, Verdict.FEWER)
     here = known(words="because of it")._replace(by_lever=True)
@@ -285,16 +280,6 @@ def test_cause_that_comes_and_goes_is_told_only_where_it_did_neither_before_nor_
     )
     told = why([time], {"torch": old}, {"torch": new})[time.series]
     assert (told == "because the same instructions are at a different address (since 2.6.0)") is expected
-
-
-@pytest.mark.parametrize(
-    ("old", "since"), [("1.12.1", "1.13.0, 2.0.0 and 2.1.0"), ("1.13.1", "2.0.0 and 2.1.0"), ("2.0.1", "2.1.0")]
-)
-def test_cause_that_came_with_several_releases_is_told_once(old: str, since: str) -> None:
-    time = change("time", 1.0, 2.0, Verdict.SLOWER, ("'subprocess_start'", "'loop'"))
-    told = why([time], {"torch": old}, {"torch": "2.9.1"})[time.series]
-    words = "a process holds more memory after import torch, and fork walks its pages"
-    assert told == f"because {words} (since {since})"
 
 
 def test_cause_is_told_of_the_sizes_that_it_names() -> None:

@@ -26,7 +26,7 @@ from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 from torch_history.cli import suite as suites
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis, Release
-from torch_history.releases.pins import BACKEND, LOCK_FILE, Lock, LockError, key
+from torch_history.releases.pins import BACKEND, LOCK_FILE, Lock, key
 from torch_history.releases.uv import run_uv, told
 from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
@@ -207,7 +207,7 @@ def difference(path: Path, text: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes the axis, if it is one. Raises AxisError and leaves the file as it was where it is none."""
+    """Writes the axis, if it is one. Raises UserError and leaves the file as it was where it is none."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         write_atomically(scratch, text)
@@ -219,14 +219,14 @@ def write(path: Path, text: str) -> None:
 
 def lock(release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)) -> bool:
     """Adds to `releases.lock` what `release` needs on `python`; what stands there is not changed. Returns whether anything
-    was missing. Raises LockError."""
+    was missing. Raises UserError."""
     held = Lock.read(path)
     if key(release, python) in held.entries:
         return False
     packages, files = _asked_of_index(release, python, requirements)
     for name, digest in files.items():
         if held.sha256.get(name, digest) != digest:
-            raise LockError(
+            raise UserError(
                 f"{path} says that {name} has the sha256 {held.sha256[name]}, and the package index has another, {digest}: "
                 "a file that was published does not change. Nothing was written; ask whoever runs that index."
             )
@@ -240,26 +240,26 @@ def lock(release: Release, python: str, requirements: Sequence[str], path: Path 
 
 def _asked_of_index(release: Release, python: str, requirements: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """name==version of all that uv would install for `requirements`, and the sha256 of each file that could be taken. Raises
-    LockError."""
+    UserError."""
     subject = f"What {release.tag} needs on Python {python} could not be pinned"
     platform = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
     options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet"]
     try:
         answer = tomllib.loads(run_uv(["pip", "compile", "-", *options], stdin="\n".join(requirements)))
     except subprocess.CalledProcessError as error:
-        raise LockError(f"{subject}: {told(error)}. Nothing was written.") from error
+        raise UserError(f"{subject}: {told(error)}. Nothing was written.") from error
     packages, files = [], {}
     for package in answer["packages"]:
         name, version = str(package["name"]), str(package.get("version", ""))
         if Version(version).local:
-            raise LockError(
+            raise UserError(
                 f"{subject}: uv chose {name} {version}, a private build. Unset UV_FIND_LINKS, UV_INDEX and {BACKEND}."
             )
         packages.append(f"{name}=={version}")
         for file in package.get("wheels") or [package["sdist"]]:
             digest = file.get("hashes", {}).get("sha256")
             if digest is None:
-                raise LockError(f"{subject}: the package index gives no sha256 of {name} {version}.")
+                raise UserError(f"{subject}: the package index gives no sha256 of {name} {version}.")
             files[unquote(Path(urlsplit(file.get("url") or file["path"]).path).name)] = digest
     return packages, files
 

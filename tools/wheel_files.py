@@ -21,7 +21,8 @@ from torch_history.releases import intact
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK
 from torch_history.releases.pins import LOCK_FILE, Lock, key
-from torch_history.releases.wheels import FILE, CannotRead, Package, Wheel, load
+from torch_history.releases.wheels import FILE, Package, Wheel, load
+from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from .index import TIMEOUT, configured_index, value_in
@@ -36,7 +37,7 @@ PIECE = 2**24
 
 def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str], None]) -> dict[str, Wheel]:
     """Reads the releases that `path` lacks from their environments in `env`, and the sizes of their downloads from the index
-    at `address`; each is stored as soon as it is read. `say` is told which are not installed. Raises CannotRead where the
+    at `address`; each is stored as soon as it is read. `say` is told which are not installed. Raises UserError where the
     index is out of reach or has other files than the lock names."""
     known = load(path)
     lock = Lock.read(path.with_name(LOCK_FILE))
@@ -52,7 +53,7 @@ def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str],
             try:
                 files = [file_of(index, lock, each, python) for each in lock.entries.get(key(release, python), [])]
             except (requests.RequestException, NoSuchProjectError) as error:
-                raise CannotRead(f"What {release.tag} downloads cannot be read ({type(error).__name__}).") from error
+                raise UserError(f"What {release.tag} downloads cannot be read ({type(error).__name__}).") from error
             known[release.tag] = _wheel(folder, python, files)
             ordered = {each.tag: to_builtins(known[each.tag]) for each in axis.releases if each.tag in known}
             write_atomically(path, json.dumps(ordered, indent=1) + "\n")
@@ -61,24 +62,24 @@ def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str],
 
 
 def file_of(index: PyPISimple, lock: Lock, locked: str, python: str) -> DistributionPackage:
-    """The file of `name==version` whose digest the lock has. Raises CannotRead where the index has none, or not its size."""
+    """The file of `name==version` whose digest the lock has. Raises UserError where the index has none, or not its size."""
     page = index.get_project_page(locked.partition("==")[0].partition("[")[0], timeout=TIMEOUT)
     digests = lock.digests(locked, python)
     found = [file for file in page.packages if file.digests.get("sha256") in digests]
     if not found:
-        raise CannotRead(f"The index has no file of {locked} whose sha256 is in releases.lock.")
+        raise UserError(f"The index has no file of {locked} whose sha256 is in releases.lock.")
     file = min(found, key=lambda file: (not file.filename.endswith(".whl"), "x86_64" not in file.filename))
     if file.size is None:
-        raise CannotRead(f"The index does not tell how large {file.filename} is.")
+        raise UserError(f"The index does not tell how large {file.filename} is.")
     return file
 
 
 def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel:
-    """What an environment holds of the packages in `files`, torch first. Raises CannotRead where it lacks one."""
+    """What an environment holds of the packages in `files`, torch first. Raises UserError where it lacks one."""
     sizes = _sizes(folder)
     named = {canonicalize_name(file.project or ""): file for file in files}
     if missing := sorted(named.keys() - sizes.keys()):
-        raise CannotRead(f"{folder} lacks {', '.join(missing)}, which releases.lock names. Install it again.")
+        raise UserError(f"{folder} lacks {', '.join(missing)}, which releases.lock names. Install it again.")
     packages = [
         Package(
             name, file.version or "", file.filename, file.digests["sha256"], file.size or 0, sum(sizes[name].values())
@@ -148,7 +149,7 @@ def main() -> None:
     path = suite.list.with_name(FILE)
     try:
         known = update(path, suite.axis, suite.env, configured_index(), print)
-    except CannotRead as error:
+    except UserError as error:
         sys.exit(str(error))
     print(f"{FILE} knows the wheels of {len(known)} releases.")
 

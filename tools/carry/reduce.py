@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from torch_history.measuring.kit.elf import Bytes, FormatError, Section, sections
+from torch_history.measuring.kit.elf import Bytes, Section, sections
 from torch_history.system.errors import UserError
 
 DROPPED = ("torch/bin/protoc", "torch/bin/test_", "torch/lib/libshm", "torch/share/", "torch/test/", "caffe2/")
@@ -85,7 +85,7 @@ class Container(NamedTuple):
 
 
 def containers(data: Bytes, section: Section) -> Iterator[Container]:
-    """The containers of a section of device code, in the order of the file. Raises FormatError where anything but
+    """The containers of a section of device code, in the order of the file. Raises UserError where anything but
     padding stands between them, or one of them is not in the section."""
     at, end = section.offset, section.offset + section.size
     while at + CONTAINER.size <= end:
@@ -95,7 +95,7 @@ def containers(data: Bytes, section: Section) -> Iterator[Container]:
             continue
         last = at + header + size
         if magic != MAGIC or header < CONTAINER.size or last > end:
-            raise FormatError(f"there is no container of device code at byte {at:,} of {section.name}'s file")
+            raise UserError(f"there is no container of device code at byte {at:,} of {section.name}'s file")
         yield Container(at, at + header, last, tuple(_images(data, at + header, last)))
         at = last + -last % ALIGNMENT
 
@@ -114,13 +114,13 @@ def _images(data: Bytes, at: int, end: int) -> Iterator[Image]:
         kind, _, header, size, *_, architecture, _, _, _, _, _ = IMAGE.unpack_from(data, at)
         image = Image(at, header, size, kind, architecture)
         if header < IMAGE.size or image.end > end:
-            raise FormatError(f"an image of device code at byte {at:,} is not in its container")
+            raise UserError(f"an image of device code at byte {at:,} is not in its container")
         yield image
         at = image.end
 
 
 def device_code(data: Bytes) -> Iterator[Container]:
-    """All containers of a library, none where it has no device code. Raises FormatError."""
+    """All containers of a library, none where it has no device code. Raises UserError."""
     for section in sections(data):
         if section.name in DEVICE_CODE:
             yield from containers(data, section)
@@ -135,7 +135,7 @@ class Code(NamedTuple):
 
 def reduce_library(data: bytearray, architecture: int) -> Code:
     """Empties in `data`, a library's bytes, what a GPU of `architecture` (90 for sm_90) does not need. Raises
-    FormatError."""
+    UserError."""
     found = list(device_code(data))
     others = [i for container in found for i in container.images if i.architecture != architecture]
     smallest = min(others, key=lambda image: image.size, default=None)

@@ -133,8 +133,7 @@ def explain_told(
     say: Callable[[str], None],
     prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
 ) -> int:
-    """Explains rises that a run told, for at most `budget` seconds; returns how many are left for another time. `prepare` is
-    called with two releases before they are installed, as where room is to be made."""
+    """Explains rises within `budget` seconds, each after `prepare` of its releases; returns how many are left."""
     context, conf = Context.of(suite, lane, workload), suite.config()
     with temporary_files(), alone(Path(conf.env_dir)):
         return _explain(told, context, conf, out, lambda found: say(report(found)), budget, prepare)[0]
@@ -150,8 +149,7 @@ def _explain(
     prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
     again: bool = False,
 ) -> tuple[int, int]:
-    """Explains in this order, and shows what is found. What is stored costs nothing, unless it is done `again`. After the
-    first, none is begun that would not end in time. Returns how many were too late, and how many cannot be explained."""
+    """Explains, and shows what is found or stored. Returns how many were too late, and how many failed."""
     ends, begun, late, failed = time.monotonic() + budget, False, 0, 0
     for number, (old, new, series) in enumerate(told, start=1):
         found = None if again else context.known(series, old, new)

@@ -25,8 +25,10 @@ def fleet() -> None:
 
 TAKEN = ("lane", "questions", "sizes", "launches", "only", "budget", "device", "plans")
 
-
-FORMER = {"--executor": "`torch-history run` measures on this machine"}
+FORMER = {
+    "--launches": "it is --rounds now",
+    "--executor": "`torch-history run` measures on this machine",
+}
 
 
 @fleet.command(cls=LikeRun, takes=TAKEN, former=FORMER)

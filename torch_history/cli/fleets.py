@@ -91,8 +91,7 @@ def status(name: str | None) -> None:
 
 
 def cancel(name: str | None) -> None:
-    """Ends a fleet's jobs and merges what they measured. Raises UserError where Slurm does not answer, or where another
-    process merges at the same time."""
+    """Ends a fleet's jobs and merges what they measured. Raises UserError where Slurm or the lock refuses."""
     found = suites.load()
     fleet = _known(found, name)
     head.cancel(fleet, Slurm(fleet, {}))
@@ -119,8 +118,7 @@ def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
 
 
 def _install(found: suites.Suite, order: Order) -> None:
-    """Installs every release here, so that nodes without a network find it, or its packages in the cache. Raises UserError
-    where that fails."""
+    """Installs every release here, for nodes without a network. Raises UserError where that fails."""
     conf = found.config()
     conf.env_dir = order.env
     environment = environments.ReleaseEnvironment(conf, order.lane, {}, {})

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +72,7 @@ def here(
             except UserError as refused:
                 out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
         left = max(1.0, ends - time.monotonic() - LEAVES)
-        tells = find_spec("scipy") is not None  # without it nothing can be compared here
-        ran = measure(Asked.of(not carried, interpreter, carried=carried, within=left, tells=tells, **options))
+        ran = measure(Asked.of(not carried, interpreter, carried=carried, within=left, **options))
     finally:
         if path := archive.pack(folder, found.results.resolve(), answers, began):
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from . import suite as suites
-from .output import console
 
 
 @click.command()
@@ -14,10 +13,7 @@ from .output import console
 @click.option("--keep", multiple=True, help="Keep the environments of this release. Repeatable.")
 @click.option("--lane", default="", help="Remove only those of this Python version [default: all].")
 def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
-    """Remove the environments of RELEASES (default: all).
-
-    The command says how much disk space that freed. Results are kept.
-    """
+    """Remove the environments of RELEASES (default: all). Results are kept."""
     from ..releases import environments
     from ..system.locks import alone
 
@@ -25,9 +21,8 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
     kept = {suite.axis.find(name).tag for name in keep}
     asked = {release.tag for spec in releases for release in suite.axis.select(spec)}
     with alone(suite.env):
-        pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked), lane)
-    out = console()
-    out.print(f"Removed {', '.join(pruned.names) or 'no environment'}; freed {pruned.freed / 2**30:.2f} GiB.")
+        removed = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked), lane)
+    click.echo(f"Removed {', '.join(removed) or 'no environment'}.")
 
 
 @click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")

@@ -1,6 +1,5 @@
 """Options that several commands have, and options that had another name."""
 
-import copy
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -9,15 +8,6 @@ from typing import Any
 import click
 
 from ..system.errors import SessionError
-
-
-class Renamed(click.Option):
-    """An option shown by its first name alone; the others are former names, which still work."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        shown = copy.copy(self)
-        shown.opts = self.opts[:1]
-        return super(Renamed, shown).get_help_record(ctx)
 
 
 class WithFormer(click.Group):
@@ -54,8 +44,7 @@ def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
 
 
 def from_here(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """A path as seen from the caller's folder, since the suite's becomes the working one. A name without a folder, such as
-    `python3`, stays as it is: it is looked up on PATH. A link is not followed: an environment's `python` is one."""
+    """A path as seen from the caller's folder; a name such as `python3` is looked up on PATH. No link is followed."""
     return os.path.abspath(value) if value and os.sep in value else value
 
 
@@ -70,8 +59,7 @@ def folder_from_here(_context: click.Context, _option: click.Parameter, value: s
 
 
 def site_address(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    """The address of a site as links have it, without a slash at the end; empty where none is given. Raises BadParameter for
-    what is no address of a folder on a web server."""
+    """The address of a site as links have it, without its last slash; empty for none. Raises BadParameter."""
     from urllib.parse import quote, urlsplit
 
     if not value:
@@ -87,17 +75,12 @@ def site_address(_context: click.Context, _option: click.Parameter, value: str) 
     return quote(value.rstrip("/"), safe=":/%~[]@")
 
 
-def seconds_of(text: str) -> float:
-    """Seconds of `90s`, `6m` or `2h`. Raises SessionError for what is no length of time."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
-    if match is None:
-        raise SessionError(f"'{text}' is not a duration. Write 90s, 6m or 2h.")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
-
-
 def duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """The value of an option as `seconds_of` reads it; None where it was not given."""
-    return None if value is None else seconds_of(value)
+    """Seconds of an option such as `90s`, `6m` or `2h`; None where it was not given. Raises SessionError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", (value or "").strip())
+    if value is not None and match is None:
+        raise SessionError(f"'{value}' is not a duration. Write 90s, 6m or 2h.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else None
 
 
 def gigabytes(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:

@@ -1,7 +1,6 @@
 """How does a command speak? Sentences on standard output, refusals on standard error."""
 
 import os
-import shutil
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -27,19 +26,10 @@ def bold(text: str) -> str:
     return click.style(text, bold=True) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
-def show(text: str) -> None:
-    """Prints `text`, through a pager where it is longer than the terminal that it goes to."""
-    if sys.stdout.isatty() and text.count("\n") + 1 >= shutil.get_terminal_size().lines:
-        click.echo_via_pager(text, color=not os.environ.get("NO_COLOR"))
-    else:
-        click.echo(text)
-
-
 def machine_of(
     results: Path, asked: str | None, tags: Collection[str], environment: str, questions: Collection[str] = ()
 ) -> str:
-    """The machine whose results of `tags` and `questions` in `environment` a command shows: this one, if it has any. Says on
-    standard error which one, where others have results as well and nobody named it. Raises CannotCompare."""
+    """The machine whose results are shown, this one if it has any; others are said on stderr. Raises CannotCompare."""
     from ..analysis.compare import choose_machine, whose
     from ..measuring.machine import describe
 

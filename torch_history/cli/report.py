@@ -16,8 +16,8 @@ import click
 from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import LANE_HELP, Renamed, lane, site_address
-from .output import bold, console, machine_of, plain, show
+from .options import LANE_HELP, Command, lane, site_address
+from .output import bold, console, machine_of, plain
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
@@ -27,17 +27,8 @@ if TYPE_CHECKING:
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
 )
-_in_lane = click.option(
-    "--lane",
-    "--environment",
-    "environment",
-    cls=Renamed,
-    callback=lane,
-    default=DEFAULT_LANE,
-    show_default=True,
-    help=LANE_HELP,
-)
-"""Former name of the option: --environment."""
+_in_lane = click.option("--lane", "environment", callback=lane, default=DEFAULT_LANE, show_default=True, help=LANE_HELP)
+FORMER = {"--environment": "it is --lane now"}
 
 
 @click.command()
@@ -79,7 +70,12 @@ def _opens(index: Path, here: str, is_measured: bool) -> str:
     return f"the newest results, {lane['newest']} of another machine, {lane['machine']}: {said}"
 
 
-@click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")
+@click.command(
+    "compare",
+    cls=Command,
+    former=FORMER,
+    epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.",
+)
 @click.argument("old", required=False)
 @click.argument("new", required=False)
 @_on_machine
@@ -173,7 +169,7 @@ def compare_stored(
         click.echo(said.markdown(comparison, everything, failed, link))
     else:
         hint = "" if comparison.changed else _deciding(results, comparison)
-        show("\n".join(filter(None, [said.text(comparison, everything, failed, bold), hint])))
+        click.echo("\n".join(filter(None, [said.text(comparison, everything, failed, bold), hint])))
         for sentence in said.never_ran(comparison) if own else ():
             click.echo(sentence)
         if own and own.requirements:
@@ -242,7 +238,7 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
     return left_words([left], f"On that machine `{shlex.join(words)}` with")
 
 
-@click.command()
+@click.command(cls=Command, former=FORMER)
 @_on_machine
 @_in_lane
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")

@@ -12,7 +12,7 @@ import click
 from ..system.errors import UserError
 from . import suite as suites
 from .options import LANE_HELP, lane
-from .output import bold, harmless, show
+from .output import bold, harmless
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
@@ -69,14 +69,13 @@ def requirements(file: Path, last: str, gpu: str, environment: str, as_json: boo
     if as_json:
         click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
     else:
-        show(harmless(_markdown(answer)) if as_markdown else _text(answer))
+        click.echo(harmless(_markdown(answer)) if as_markdown else _text(answer))
     if answer["stops"]:
         sys.exit(3)
 
 
 def _measured(suite: suites.Suite, environment: str, old: "Release", new: "Release") -> dict[str, Any]:
-    """What was measured of both releases, in short: by this machine, else what the program came with, else by another
-    machine; or why nothing."""
+    """What was measured of both: by this machine, else what the program came with, else by another; or why not."""
     from ..analysis import answer, compare
     from ..measuring.machine import describe
     from ..releases.moving import CONTRACT

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .options import Command, Renamed, duration, python_option
+from .options import Command, duration, python_option
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
@@ -65,9 +65,15 @@ class Asked:
         return self.within or (GPU_WITHIN if device == "cuda" and not chooses else None)
 
 
-@click.command(cls=Command, former={"--explain": "`torch-history explain OLD NEW` afterwards, which the run offers"})
+FORMER = {
+    "--explain": "`torch-history explain OLD NEW` afterwards, which the run offers",
+    "--launches": "it is --rounds now",
+    "--releases": "name them without it",
+}
+
+
+@click.command(cls=Command, former=FORMER)
 @click.argument("releases", nargs=-1)
-@click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option(
     "--device", default="", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one]."
@@ -87,9 +93,7 @@ class Asked:
 @click.option("--variant", "variants", multiple=True, help="Measure only this variant. Repeatable.")
 @click.option(
     "--rounds",
-    "--launches",
     "launches",
-    cls=Renamed,
     type=click.IntRange(min=1),
     help=f"Rounds that measure everything. Each round starts new processes. [default: {DEFAULT_LAUNCHES}, with a "
     f"budget {LEAST_LAUNCHES}, of counts 1]",
@@ -128,7 +132,7 @@ class Asked:
 @click.option(
     "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
 )
-def run(releases: tuple[str, ...], ranges: tuple[str, ...], **options: Any) -> None:
+def run(**options: Any) -> None:
     """Measure RELEASES, and say what changed from each to the next.
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
@@ -142,7 +146,7 @@ def run(releases: tuple[str, ...], ranges: tuple[str, ...], **options: Any) -> N
     """
     from . import running
 
-    if not running.measure(Asked.of(releases=releases + ranges, **options)):
+    if not running.measure(Asked.of(**options)):
         sys.exit(4)
 
 

@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,10 @@ from ..measuring.plan import (
     middle,
     new_releases,
 )
-from ..measuring.progress import minutes
 from ..measuring.reuse import taken_words
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload, RecorderEnvironment
+from ..releases.added import AddingError
 from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment, prune
 from ..site import calibration as reports
@@ -129,8 +130,7 @@ class Run:
         return CarriedEnvironment(self.conf, folder)
 
     def releases(self) -> tuple[Sequence[Release], Release | None]:
-        """What is measured, oldest first, nothing where NEW was asked for and there is none; and the anchor that ties it to
-        what is stored, None where nothing does."""
+        """What is measured, oldest first, or nothing for NEW; and the anchor that ties it to what is stored."""
         asked, axis, environment, out = self.asked, self.suite.axis, self.environment, self.out
         if asked.carried is not None:
             return environment.releases(axis, asked.releases), None
@@ -173,21 +173,13 @@ class Run:
 
     def say_how_busy(self) -> None:
         """Says before anything is measured that the machine is busy, and what that costs."""
-        asked, why = self.asked, business()
-        if not why:
-            return
-        words = f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive."
-        if asked.budget:
-            cost = f"The {minutes(asked.budget)} go to the times that they can decide, and the others wait."
-        elif asked.within:
-            cost = f"All of it ends after {minutes(asked.within)}."
-        else:
-            cost = "It may take several times as long: --budget 20m bounds all of it."
-        self.out.print(f"{words}\n{cost} Ctrl+C prints what is known.", highlight=False)
+        if why := business():
+            words = f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive."
+            bound = "" if self.asked.budget or self.asked.within else " --budget 20m bounds how long all of it takes."
+            self.out.print(f"{words}{bound} Ctrl+C prints what is known.", highlight=False)
 
     def sessions(self, groups: Sequence[Sequence[Release]], anchor: Release | None) -> Session:
-        """Measures each group of neighbours in a session, with the `anchor`, and says of each pair what changed after the
-        last session that has it; returns the last session."""
+        """Measures groups with the `anchor`, says of each pair what changed after its last session; returns that."""
         asked, over = self.asked, self.asked.seconds_within(self.request.device)
         began, budget = time.monotonic(), asked.budget
         for number, group in enumerate(groups):
@@ -277,8 +269,7 @@ class Run:
 
 
 def measure(asked: Asked) -> bool:
-    """Measures and says what changed from each release to the next; returns whether anything ran. Raises SessionError where
-    that cannot be done."""
+    """Measures, says what changed, and returns whether anything ran. Raises SessionError."""
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     say_taken(own)
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
@@ -289,6 +280,11 @@ def measure(asked: Asked) -> bool:
     if own:
         conf.results_dir = str(own.folder / "results")
     asked = _checked(asked, request)
+    if find_spec("scipy") is None and not asked.plans:
+        asked = replace(asked, tells=False)
+        if asked.budget:
+            raise UserError("--budget goes to what is inconclusive, which needs SciPy: install torch-history[compare].")
+        out.print(plain("Nothing is compared here, because SciPy is missing: torch-history[compare] brings it."))
     run = Run(asked, found, own, request, conf, out)
     releases, anchor = run.releases()
     if not releases:
@@ -329,17 +325,16 @@ def _checked(asked: Asked, request: Request) -> Asked:
 
 
 def having(releases: Sequence[Release], environment: Any, out: Console, folder: Path) -> Sequence[Release]:
-    """The releases for which there is what the user's file needs; says of each other one why there is not, and keeps that in
-    the `folder` of the file. Raises SessionError where none is left."""
+    """The releases that have what a file needs; why others lack it is kept in `folder`. Raises SessionError."""
     able = []
     for release in releases:
-        with out.status(f"Resolving {', '.join(environment.needed)} for {release.tag}"):
-            why = environment.lacking(release)
-        if why:
-            out.print(f"{release.tag} is skipped: {plain(why)}", highlight=False)
-            remember(folder, environment.name, release.tag, why)
-        else:
+        try:
+            with out.status(f"Resolving {', '.join(environment.needed)} for {release.tag}"):
+                environment.adding(release)
             able.append(release)
+        except AddingError as error:
+            out.print(f"{release.tag} is skipped: {plain(str(error))}", highlight=False)
+            remember(folder, environment.name, release.tag, str(error))
     if not able:
         raise SessionError("None of these releases has the packages in `requirements`. Nothing was installed.")
     return able
@@ -358,8 +353,7 @@ def rose(found: Comparison) -> list[Change]:
 
 
 def explainable(found: Comparison, asked: Asked) -> str:
-    """What to ask for the causes of the times that rose on a CPU, and how long that takes; empty where none did, or none can
-    be asked for."""
+    """What to ask for the causes of times that rose, and how long that takes; empty where nothing can be asked."""
     rises = rose(found)
     if not rises or asked.interpreter is not None or asked.carried is not None:
         return ""
@@ -396,8 +390,7 @@ def calibrated(asked: Asked) -> bool:
 
 
 def calibrate(run: Run, release: Release, plan: Plan) -> Path:
-    """Measures both sessions, times and counts, as `plan` says of times, or goes on with them; returns the file that keeps
-    their launches. Of a release against `itself` there are only times, and nothing is planted."""
+    """Measures both sessions, or goes on with them; returns the file of their launches. `itself` has only times."""
     conf, scratch = copy.copy(run.conf), Path(run.conf.env_dir, calibrations.FOLDER)
     conf.results_dir = str(scratch / "results")
     times, counts = (plan, calibrations.TIMES), replace(plan, only="counts", launches=1, budget=None)

@@ -35,8 +35,7 @@ class Suite:
 
 
 def find_root(start: Path) -> Path:
-    """The folder of the suite that `start` lies in, else the suite that this program came with: its checkout, or the copy of
-    an installed program in the user's cache. Raises UserError."""
+    """The suite that `start` lies in, else the program's own, its checkout or a copy in the cache. Raises UserError."""
     for folder in (start, *start.parents, SOURCES):
         if (folder / CONFIGURATION).is_file() and (folder / "releases.toml").is_file():
             return in_cache() if folder == SOURCES and is_installed() else folder

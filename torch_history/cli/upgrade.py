@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from ..system.errors import UserError
 from .explain import MINUTES
-from .options import duration, gigabytes, seconds_of
+from .options import duration, gigabytes
 from .output import say_taken
 from .suite import DEFAULT_LANE
 
@@ -24,17 +23,6 @@ EXPLAIN_BUDGET = "30m"
 """For --explain without a time: three explanations at least."""
 
 
-def seconds_to_explain(budget: str) -> float:
-    """The seconds of an --explain. Raises UserError for what is no time, as where it took the WORKLOAD for one."""
-    try:
-        seconds = seconds_of(budget)
-    except UserError as error:
-        raise UserError(f"--explain: {error} Write WORKLOAD before --explain.") from error
-    if seconds < 60 * MINUTES:
-        raise UserError(f"--explain {budget} is too short. One time takes about {MINUTES} minutes.")
-    return seconds
-
-
 @click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, 4 nothing ran.")
 @click.argument("workload", type=click.Path(path_type=Path))
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
@@ -45,8 +33,9 @@ def seconds_to_explain(budget: str) -> float:
 )
 @click.option(
     "--explain",
-    "explains",
+    "explaining",
     is_flag=False,
+    callback=duration,
     flag_value=EXPLAIN_BUDGET,
     metavar="[BUDGET]",
     help="Then explain what became slower or uses more memory, for so long. Write it after WORKLOAD. "
@@ -63,7 +52,7 @@ def seconds_to_explain(budget: str) -> float:
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown, for a pull request.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
 def upgrade(
-    workload: Path, old: str, explains: str | None, fail_on: str | None, form: str | None, **options: Any
+    workload: Path, old: str, explaining: float | None, fail_on: str | None, form: str | None, **options: Any
 ) -> None:
     """Say what an upgrade changes in WORKLOAD, and since when.
 
@@ -80,13 +69,15 @@ def upgrade(
         limits = parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
+    if explaining is not None and explaining < 60 * MINUTES:
+        raise click.BadParameter(f"one time takes about {MINUTES} minutes", param_hint="--explain")
     own = upgrading.OwnWorkload.of(workload)
     say_taken(own)
     asked = upgrading.Asked(
         file=str(workload),
         own=own,
         old=upgrading.installed_version(os.environ) if old == INSTALLED else old,
-        explaining=seconds_to_explain(explains) if explains is not None else 0.0,
+        explaining=explaining or 0.0,
         **options,
     )
     found = upgrading.upgraded(

@@ -39,8 +39,7 @@ BUDGET = 300.0
 
 @dataclass(frozen=True)
 class Asked:
-    """What `upgrade` is asked: `file` is the workload as the user named it, `budget` and `explaining` are seconds, `disk` is
-    gigabytes. A session that has spent its share gets more where a budget is named."""
+    """What `upgrade` is asked: `file` as the user named it, seconds, and gigabytes of `disk`."""
 
     file: str
     own: OwnWorkload
@@ -59,8 +58,7 @@ class Asked:
 
 
 def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
-    """Measures what is not stored, and shows what was found; also what is known so far where that is interrupted or refused,
-    which is then raised. Returns the answer, None where nothing is known."""
+    """Measures what is not stored, and shows what is known, also if interrupted. Returns the answer or None."""
     suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
     say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
     path = on_the_way(suite.axis, asked, say)
@@ -89,8 +87,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
 
 
 def _forecast(asked: Asked, path: Sequence[Release], laboratory: Sessions) -> list[str]:
-    """What it will cost, in sentences, before anything is installed; the laboratory is told what `requirements` add. Raises
-    UserError where an end cannot have these."""
+    """What it will cost, in sentences. Raises UserError where an end cannot have the `requirements`."""
     added = []
     for release in (path[0], path[-1]) if asked.own.requirements else ():
         try:
@@ -153,8 +150,7 @@ def _answer(asked: Asked, upgrade: Upgrade) -> Answer | None:
 
 
 def on_the_way(axis: Axis, asked: Asked, say: Callable[[str], None]) -> Sequence[Release]:
-    """The releases of a lane from the old to the new one, which is the newest where none is named; says how many. Raises
-    UserError where an end has no wheel there, or the old one is not the older."""
+    """The releases of a lane from the old to the new or newest one. Raises UserError where an end does not fit."""
     lane, first = asked.lane, axis.find(asked.old)
     last = axis.find(asked.new) if asked.new else measurable(list(axis.releases), lane)[0][-1]
     if axis.position(first.tag) >= axis.position(last.tag):

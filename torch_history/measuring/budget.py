@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..analysis.code import TIMES as TOLD
@@ -14,8 +14,7 @@ from ..store.launches import Launch
 from .choice import START
 
 MOST_ROUNDS = 40
-"""A series that is forecast to need more rounds is given up: it scatters so much, or lies so near the margin, that it would
-take the time of all others."""
+"""A series that is forecast to need more rounds is given up: it would take the time of all others."""
 
 FORECAST_FROM = 5
 """Rounds from which the forecast is believed; it rests on the noise seen in them."""
@@ -32,21 +31,11 @@ Case = tuple[str, tuple[str, ...]]
 
 
 class More(NamedTuple):
-    """What one case still needs: the `releases` that should measure it again, the `rounds` that this is forecast to take,
-    how many times that are `undecided` it would tell, and the rounds that it has `taken`."""
+    """What a case still needs: `releases` and forecast `rounds`, which tell so many `undecided` times."""
 
     releases: tuple[str, ...]
     rounds: float
     undecided: int
-    taken: int = 1
-
-    @property
-    def until(self) -> float:
-        """About how many rounds it gets, time allowing, until it is told or given up. Many are told before their forecast,
-        because it is looked at after every round; a forecast from one round is too short. Factors of a simulation."""
-        if self.rounds + self.taken >= MOST_ROUNDS:
-            return max(1.0, FORECAST_FROM - self.taken)
-        return 1.5 * math.sqrt(self.rounds) if self.taken > 1 else 0.5 + 1.5 * math.sqrt(self.rounds)
 
 
 @dataclass(frozen=True)
@@ -72,15 +61,8 @@ class Effort:
         """How long deciding all of it takes."""
         return self._all_rounds(self.cases)
 
-    @property
-    def end(self) -> float:
-        """About in how many seconds it is all told, or given up."""
-        until = {case: more._replace(rounds=more.until) for case, more in self.cases.items()}
-        return replace(self, cases=until).seconds
-
     def within(self, seconds: float) -> dict[Case, More]:
-        """Those cases that can be decided within so many seconds, most times for the least first, and others until a round
-        takes FILLED times as long as to start its interpreters. Where that is none, those of which a round fits."""
+        """Cases that can be decided in so many seconds, cheapest first, and others until a round takes FILLED starts."""
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         found: dict[Case, More] = {}
         for case in cheapest:
@@ -102,8 +84,7 @@ class Effort:
 
 
 def left_words(left: Sequence[Effort], command: str) -> str:
-    """What would decide what some sessions left: `command`, with the minutes that this is forecast to take; empty where
-    nothing is left."""
+    """What would decide what some sessions left: `command`, with the minutes of the forecast; empty for nothing."""
     said = []
     undecided, hopeless = sum(one.undecided for one in left), sum(one.hopeless for one in left)
     if undecided:
@@ -143,7 +124,6 @@ def effort(
     needed = forecast(found, pairs)
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
-    had: dict[Case, int] = {}
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     series = undecided = hopeless = needless = single = 0
     for pair in pairs:
@@ -170,9 +150,8 @@ def effort(
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
             wanted[case] |= dict.fromkeys(pair)
-            had[case] = min(taken, had.get(case, taken))
             rounds[case] = max(rounds[case], min(wants, MOST_ROUNDS) - taken, 1.0)
-    cases = {case: More(tuple(tags), rounds[case], of_case[case], had[case]) for case, tags in wanted.items()}
+    cases = {case: More(tuple(tags), rounds[case], of_case[case]) for case, tags in wanted.items()}
     return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {}, starting)
 
 
@@ -196,8 +175,7 @@ def _holds(change: Change, whole: Change) -> bool:
 
 
 def forecast(found: History, pairs: Sequence[tuple[str, str]]) -> dict[tuple[Series, tuple[str, str]], float]:
-    """How many times as many rounds would decide a time of a pair, if its level stays: the least of TIMES. What none of them
-    decides is missing, and so is what is decided already."""
+    """(series, pair) -> the least of TIMES as many rounds that would decide it, for what is not decided and will be."""
     needed: dict[tuple[Series, tuple[str, str]], float] = {}
     for fit in found.fits.values():
         waiting = {

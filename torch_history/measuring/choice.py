@@ -28,8 +28,7 @@ START = 6.0
 """Seconds that an interpreter takes to import torch and the suite, once a release and round."""
 
 AT_ONCE = 60
-"""Cases at most whose rounds are all measured before the next ones begin, so that the end of the time costs the last cases
-their numbers and not all cases their last round."""
+"""Cases at most of a portion, so that the end of the time costs the last cases their numbers and no others a round."""
 
 Place = tuple[str, int]
 """A question (`selection.Selection`) and the index of one of its cases."""
@@ -38,8 +37,7 @@ Parameters = tuple[str, ...]
 
 
 def is_asked(parameters: Parameters, sizes: Collection[str], variants: Collection[str]) -> bool:
-    """Whether a case, parameters as asv has them (`'eager'`), is of one of the `variants` and `sizes` that were asked for:
-    a whole name (`4,096 x 64`) or a scale (`small`). No variants are all; a whole name leaves out sizes without a scale."""
+    """Whether a case (`'eager'`) is of the `variants` (none are all) and of `sizes`, whole names or scales."""
     if not parameters:
         return True
     variant, size = parameters[0].strip("'"), parameters[-1].strip("'")

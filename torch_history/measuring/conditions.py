@@ -1,5 +1,4 @@
-"""Under which conditions was something measured, and did they disturb it? What cannot be read on a machine is left out,
-never guessed."""
+"""Under which conditions was something measured, and did they disturb it? What cannot be read is left out."""
 
 import bisect
 import contextlib
@@ -16,15 +15,13 @@ from typing import Any
 from .gpu import WatchedGpu, reasons_in_words
 
 SLOW_CONTROL = 1.3
-"""A control that takes so many times as long as usual says that the machine was not itself: on shared cores the speed of an
-interpreter wanders by 10 to 15 % all day."""
+"""A slower control tells a disturbance: on shared cores an interpreter's speed wanders by 10 to 15 % all day."""
 
 STOLEN = 0.05
 """Share of the processors' time that the host of a virtual machine may take away."""
 
 OTHERS = 0.1
-"""Share of the processors that others may keep busy, beyond the threads that are measured with: they may be halves of one
-core, and share its caches and memory in any case."""
+"""Share of the processors that others may keep busy beside what is measured: they share cores, caches and memory."""
 
 USUAL_OF = 20
 """Controls before it that say what is usual: a machine that has become slower for good is usual again after so many."""
@@ -50,8 +47,7 @@ class Watch:
     """The conditions from one `lap` to the next, judged by what was usual in the laps before."""
 
     def __init__(self, gpu: bool, threads: int = 1) -> None:
-        """`gpu` says whether a GPU measures, which is then watched as long as this lives; `threads` are those
-        that measure."""
+        """`gpu`: whether a GPU is measured and watched as long as this lives; `threads` are those that measure."""
         self._gpu = WatchedGpu() if gpu else None
         self._own = threads / (os.cpu_count() or 1)
         self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
@@ -74,8 +70,7 @@ class Watch:
         self._controls.append((looped, time.perf_counter() - began))
 
     def wait(self, quiet: "Quiet", most: float) -> float:
-        """Waits until nothing shares the core, for `most` seconds or little more. Returns the seconds that it took, of which
-        the lap knows nothing. It works meanwhile: the host finds a better place for a virtual processor that is busy."""
+        """Waits until nothing shares the core, about `most` seconds, and works: the host moves a busy processor."""
         with self.untimed():
             waited = quiet.wait(most, CALM_LOOKS)
         self._waited += waited
@@ -124,8 +119,7 @@ class Quiet:
         self._processors = itertools.cycle(sorted(processors)) if processors else None
 
     def wait(self, most: float, looks: int = 1) -> float:
-        """Works until the core is quiet `looks` times in a row, for `most` seconds or little more, on one processor after
-        the other. Returns the seconds that it took until the first of them."""
+        """Works until the core is quiet `looks` times in a row, about `most` seconds; returns those until the first."""
         bisect.insort(self._loops, self._loop())  # later looks of a long wait would make its noise the usual
         began = first = time.monotonic()
         seen = 0
@@ -145,16 +139,14 @@ class Quiet:
 
 
 def business() -> str:
-    """What keeps this machine busy in the next second, while this process sleeps, in words that follow `it is busy:`; empty
-    where that would disturb nothing."""
+    """What keeps this machine busy in the next second, in words; empty where that would disturb nothing."""
     before = processor_ticks()
     time.sleep(1)
     return disturbance(_shares(before, processor_ticks(), 0.0), ())
 
 
 def _shares(before: Mapping[str, int], now: Mapping[str, int], own: float) -> dict[str, float]:
-    """What was `stolen`, `busy` and kept busy by `others` between two readings of the ticks, as shares of the processors'
-    time, of which `own` is that of what is measured; empty where the system tells no ticks."""
+    """Shares of the ticks between two readings, of which `own` is that of what is measured; empty without ticks."""
     passed = {name: now[name] - before[name] for name in now if name in before}
     total = sum(passed.values())
     if not total:
@@ -192,8 +184,7 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
 
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[None]:
-    """Within, this thread and what it starts stay on one processor, where the system lets them. A virtual processor that was
-    idle for a third of a second is slow when it wakes up."""
+    """Within, all stay on one processor, if the system lets them: one that was idle for a third of a second is slow."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

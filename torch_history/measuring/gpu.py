@@ -1,5 +1,4 @@
-"""In which state is the GPU while something is measured on it? One process of nvidia-smi's tells it twice a second, and
-keeps the card ready. Nothing here changes a setting of the card."""
+"""In which state is the GPU while something is measured? nvidia-smi tells it twice a second, and changes nothing."""
 
 import contextlib
 import os
@@ -59,8 +58,7 @@ LONGEST = 4096
 
 
 class Sample(NamedTuple):
-    """What was told at one moment: clocks in MHz, degrees Celsius, watts, the share of time with work in percent, and the
-    bits of why a clock is low; None for each that the card does not tell."""
+    """Clocks in MHz, degrees Celsius, watts, busy in percent, bits of why a clock is low; None where not told."""
 
     sm: float | None
     memory: float | None
@@ -93,8 +91,7 @@ def _number(field: str) -> float | None:
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, Any]:
-    """What some `samples` say together: how many they are, and in how many the GPU was `working`; of those the median clocks
-    in MHz, all bits of why one was low, and the share of samples with such a bit; of all the most degrees Celsius and W."""
+    """Of `samples`, and those `working`: median clocks in MHz, why one was low and how often; celsius and watts."""
     working = [sample for sample in samples if sample.works]
     reasons = [(sample.reasons or 0) & ~IDLE_OR_SET for sample in working]
     found = {
@@ -128,15 +125,13 @@ def reasons_in_words(throttled: str) -> str:
 
 
 def card() -> dict[str, str]:
-    """What the card that is measured is set to, by the names of SETTINGS, as nvidia-smi words it; what it does not tell is
-    left out."""
+    """What the card that is measured is set to, by the names of SETTINGS; what it does not tell is left out."""
     values = next(iter(told_by_smi(SETTINGS, of_measured(), PATIENCE)), [])
     return {name: value for name, value in zip(SETTINGS.values(), values, strict=False) if value[:1] not in ("", "[")}
 
 
 class WatchedGpu:
-    """The GPU that is measured: what it tells from one `begin` to the next `state`. `say` is told once that a state
-    cannot be had."""
+    """What the GPU tells from one `begin` to the next `state`. `say` is told once that a state cannot be had."""
 
     def __init__(self, say: Callable[[str], None] = warn) -> None:
         self._say: Callable[[str], None] | None = say
@@ -232,8 +227,7 @@ class _Told:
 
 
 def _started() -> tuple[subprocess.Popen[bytes], int]:
-    """A new nvidia-smi, which ends with this thread, and the file that its lines come out of: a terminal's, into which any
-    program writes line by line. Raises OSError."""
+    """A new nvidia-smi, and a terminal's file, into which it writes line by line. Raises OSError."""
     asked = f"--query-gpu={','.join((*NUMBERS, REASONS))}"
     command = ["nvidia-smi", *of_measured(), asked, "--format=csv,noheader,nounits", f"--loop-ms={EVERY}"]
     ours, theirs = os.openpty()

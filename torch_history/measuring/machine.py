@@ -1,5 +1,4 @@
-"""On which machine was this measured? A record that makes numbers of different machines, devices or threads incomparable.
-The name of a machine, and so of its folder of results, says its kind: two of a kind share theirs."""
+"""On which machine was this measured? A machine's name, and so its folder of results, says its kind."""
 
 import hashlib
 import os
@@ -125,8 +124,7 @@ def _pretended(request: Request) -> dict[str, str]:
 
 
 def of_visible() -> list[str]:
-    """The option by which nvidia-smi tells of the first GPU that CUDA_VISIBLE_DEVICES leaves, by number or by its UUID;
-    empty where it leaves all."""
+    """nvidia-smi's option for the first GPU that CUDA_VISIBLE_DEVICES leaves; empty where it leaves all."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return [] if visible is None else [f"--id={visible.partition(',')[0].strip() or 'none'}"]
 
@@ -137,8 +135,7 @@ def of_measured() -> list[str]:
 
 
 def cpu() -> str:
-    """The processor's name, as Linux tells it; elsewhere as Python does. A virtual machine's may lack the number that tells
-    processors of one maker apart (`AMD EPYC`), which differ by half in what they take: family and model stand for it."""
+    """The processor's name; with family and model where no number in it tells a maker's processors apart."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -23,8 +23,7 @@ from .machine import describe
 
 
 def save_record(machine: Machine, results_dir: str) -> None:
-    """asv's `Machine.save` in one step. Raises UserError where the folder holds results of another machine or device, or
-    with other variables set."""
+    """asv's `Machine.save`. Raises UserError in a folder of another machine, device, or set of variables."""
     path = Path(results_dir) / machine.machine / RECORD
     before: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
@@ -51,8 +50,7 @@ def remember(name: str, record: dict[str, str], _path: str | None = None) -> Non
 
 
 def result_files(results: str) -> Iterator[tuple[str, str, str]]:
-    """asv's `iter_results_paths`: folder, name and machine of each file of its results in `results`, or in the folder of one
-    machine. asv's own takes each folder within a machine's, such as that of causes, for a machine that lacks its record."""
+    """asv's `iter_results_paths`: folder, name and machine of each of its files; its own looks into causes/, too."""
     top = Path(results)
     for folder in [top] if _files(top) else sorted(path for path in top.glob("*/") if not unfit(path)):
         if files := _files(folder):

@@ -21,12 +21,10 @@ AT_ONCE = 6
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
 
 SIZES, LARGEST = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5)), 5.5
-"""A version -> gigabytes that an environment of an earlier release takes at most, with what it shares with others; and those
-of a newer one."""
+"""A version -> gigabytes that the environment of an earlier release takes at most; and those of a newer one."""
 
 SHARED = 2
-"""Releases that a session of times shares with the next. One ties the two; the second shows what a session does to a series
-on one release, which one alone cannot tell from a change."""
+"""Releases that neighbouring sessions share: one ties the two, the second shows what a session does to a series."""
 
 
 def gigabytes(version: str) -> float:
@@ -137,8 +135,7 @@ def anchor_of(axis: Axis, stored: Iterable[Launch], environment: str) -> str:
 def chosen(
     axis: Axis, specs: Sequence[str], lane: str, tell: Callable[[str], None], alone: bool = False
 ) -> list[Release]:
-    """The releases of `lane` that `specs` name, without any the newest two; one brings the one before it along, unless it
-    may be `alone`. `tell` is told of each that is left out or comes along. Raises SessionError where none is left."""
+    """The releases that `specs` name, or the newest two; one brings the one before it, unless it may be `alone`."""
     named = {release.tag for spec in specs for release in axis.select(spec)}
     wanted = [release for release in axis.releases if release.tag in named] if specs else list(axis.releases)
     able, skipped = measurable(wanted, lane)
@@ -161,8 +158,7 @@ def chosen(
 
 
 def new_releases(axis: Axis, lane: str, stored: Iterable[Launch], environment: str) -> tuple[str, ...]:
-    """The releases of a lane that came out since the newest that are `stored`, late patches of older lines too,
-    each with those before it that its session shares with others."""
+    """Releases since the newest `stored`, late patches too, with those that their sessions share with others."""
     able = measurable(list(axis.releases), lane)[0]
     tags = {launch.release for launch in stored if launch.environment == environment}
     measured = [release for release in able if release.tag in tags]

@@ -1,5 +1,4 @@
-"""How does what asv ran become launches? As an asv plugin this module keeps each launch, and why a case has no number: asv
-pools the samples of all processes and forgets why one failed. Its own file is written as ever."""
+"""How does what asv ran become launches? This plugin of asv's keeps each one, and why a case has no number."""
 
 import contextlib
 import contextvars
@@ -105,8 +104,7 @@ Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
 class Kept(Returned, frozen=True):
-    """What a process tells of it: `items`, the numbers that it kept of each of `tensors`, and in which `files`, of this
-    call and of another on equal inputs."""
+    """`items`: the numbers kept of each of `tensors`; `files`: those of this call and of another on equal inputs."""
 
     items: tuple[Size, ...] = ()
     files: tuple[Digest, ...] = ()
@@ -131,8 +129,7 @@ class _Facts(Struct):
 
 
 def _facts_of(line: bytes, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
-    """The facts in a line of the channel, none where it asks or is of another case. Raises ValueError with the reason where
-    it holds none."""
+    """The facts in a line of the channel, none where it asks or is of another case. Raises ValueError."""
     record = parse(line)
     if not isinstance(record, dict) or not isinstance(facts := record.get("facts", {}), dict):
         raise ValueError("the line holds no facts")
@@ -154,8 +151,7 @@ _current: contextvars.ContextVar[Channel | None] = contextvars.ContextVar("chann
 
 
 def channel() -> Channel:
-    """The channel through which the case that is being measured tells its facts: that of `told_through`, else this
-    process's own."""
+    """The channel of the case that is being measured: that of `told_through`, else this process's own."""
     return _current.get() or _of_this_process()
 
 
@@ -180,9 +176,8 @@ def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> T
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
-    """asv's function that starts the process of one case. asv names a case by its place among all of them, which is another
-    case where a file lists its functions in another order. So asv is given a benchmark of this case alone, and the process
-    is told its name."""
+    """asv's function that starts the process of a case, which it names by its place: another order of functions changes
+    that. So it is given a benchmark of this case alone, and the process is told its name."""
 
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
@@ -204,8 +199,7 @@ def note_end(
     value: Any = None,
     samples: list[float] | None = None,
 ) -> Told:
-    """Keeps what the process of case `index` told, printed, ended with and answered, until that is recorded. The answer of a
-    process that named another case, or none, is not kept."""
+    """Keeps how a process ended until that is recorded. Of one that named another case, or none, no answer is kept."""
     parameters = _cases(benchmark)[index]
     output = storable(output.removeprefix(f"For parameters: {', '.join(parameters)}\n"))
     facts = channel().facts(benchmark, parameters)
@@ -241,8 +235,7 @@ class RecordedResults(Results):
         self._seconds = 0.0
 
     def take(self, benchmark: dict[str, Any], index: int, began: datetime.datetime) -> None:
-        """Takes over what the process of case `index`, which was asked at `began` and has ended, answered; `record` puts it
-        on disk."""
+        """Takes over the answer of the process of case `index`, asked at `began`; `record` puts it on disk."""
         if not self._told:
             self._began, self._seconds = began, 0.0
         self._told[index] = _ended.pop((channel(), benchmark["name"], index))
@@ -254,8 +247,7 @@ class RecordedResults(Results):
         return found
 
     def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str) -> None:
-        """Puts what was taken since the last record on disk: the first of `metrics` was asked, and the processes started
-        for it found the numbers of the others too."""
+        """Puts what was taken on disk: the first of `metrics` was asked, and its processes found the others' too."""
         if not self._told:
             return
         told, self._told = self._told, {}
@@ -292,9 +284,8 @@ class RecordedResults(Results):
         told: Mapping[int, Told] | None = None,
         **more: Any,
     ) -> None:
-        """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays. `told` is what is
-        known of each case, by default what asv's own loop has just found. Raises SessionError where a process measured on
-        another device than the machine's record names."""
+        """As asv's, but a size nobody asked for is not selected, and `told` may be what is known of each case. Raises
+        SessionError where a process measured on another device than the machine's record names."""
         if (self._commit_hash, self._env_name) in refusals:
             return
         cases = _cases(benchmark)
@@ -364,8 +355,7 @@ class RecordedResults(Results):
         super().load_data(result_dir)
 
     def _circumstances(self) -> dict[str, Any]:
-        """What plain asv lets us know of the machine is its load; sessions watch it closely. `set`: the variables with which
-        was measured because a person named them."""
+        """`conditions`, or the load where plain asv measures; `set`: variables that a person named; and the node."""
         found: dict[str, Any] = {"load": round(os.getloadavg()[0], 2)}
         if self.conditions:
             found = {"conditions": self.conditions}
@@ -451,8 +441,7 @@ LONGEST_MESSAGE = 500
 
 
 def first_words(message: str) -> str:
-    """What an exception says first, without the colours of a terminal: its first line, with the next one where that ends in
-    a colon. Later lines are advice, or where it happened in C++."""
+    """The first line of an exception, and the next where it ends in a colon, without a terminal's colours."""
     said = ""
     for line in re.sub(r"\x1b\[[0-9;]*m", "", message).splitlines():
         said = f"{said} {line.strip()}".strip()
@@ -485,8 +474,7 @@ def _failure(output: str, exit_status: int) -> str:
 
 
 def _is_ours(said: Told, why: str) -> bool:
-    """Whether the suite failed, and not what it measured: a case got no more time, its answer cannot be read, or the last
-    exception is one of the suite, or was raised by a line of asv's."""
+    """Whether the suite or asv failed, and not what it measured: by its time, its answer, or who raised it."""
     if said.status in (util.TIMEOUT_RETCODE, JSON_ERROR_RETCODE):
         return _EMPTY_ANSWER not in said.output
     frames = re.findall(r'^ +File "(.+)", line \d+', said.output.rpartition(TRACEBACK)[2], re.MULTILINE)

@@ -1,5 +1,4 @@
-"""Which counts are known already? Those of the same wheels, told by the packages of their environments, of the same case and
-instruction set: they do not vary between launches. One case in SAMPLE is counted again, the same ones each time."""
+"""Which counts are known? Those of the same packages, case and instruction set; one in SAMPLE is counted again."""
 
 import hashlib
 import json
@@ -46,8 +45,7 @@ def identity(environment: Mapping[str, Any]) -> str:
 def stored(
     results: Path, environment: str, releases: Collection[str], questions: Collection[str], but: str
 ) -> dict[str, dict[str, dict[Counted, Known]]]:
-    """Release -> identity of what was measured -> what sessions other than `but` counted there on a CPU in that environment.
-    What two of them counted differently is left out."""
+    """Release -> identity -> what sessions other than `but` counted there on a CPU, all of them alike."""
     found: dict[str, dict[str, dict[Counted, Known]]] = defaultdict(lambda: defaultdict(dict))
     differ = set()
     for machine, path in ((name, file) for name in machines_in(results) for file in files_of(results / name)):

@@ -1,5 +1,4 @@
-"""How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
-The first rounds measure everything; with a budget, more rounds measure what cannot be told yet."""
+"""How are releases measured to be compared? Interleaved, round by round, in one session that can be resumed."""
 
 import collections
 import contextlib
@@ -53,15 +52,13 @@ SESSIONS = "sessions"
 
 PATIENCE = 0.2
 MOST_PATIENCE = 60.0
-"""Share of the time, and seconds, that pass at most in waiting until others leave the processor alone. What is measured
-beside them tells next to nothing. Where it is never calm, all is measured all the same."""
+"""Share of the time, and seconds, that pass at most in waiting until others leave the processor alone."""
 
 AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
 
 SECONDS_AT_A_TIME = 10.0
-"""After so many seconds the cases since the last writing are written before the next begins: a session that is killed loses
-these at most, or one case. Writing happens between cases, when nothing is timed."""
+"""Seconds after which cases are written before the next begins: a killed session loses these at most, or one case."""
 
 AGAIN_SHARE = 0.2
 """What was disturbed is measured again once in its round, in so much of the time: on a busy machine nearly all is."""
@@ -108,9 +105,8 @@ class Session:
         request: Request | None = None,
         apart: bool = False,
     ) -> None:
-        """Without a `request` the surroundings say with what is measured. `folder` holds what an interrupted session is gone
-        on with. One that `shares`, on a CPU with one thread, lets others measure on the other processors; one that is
-        `apart` is told without what others have stored."""
+        """`folder` holds what an interrupted session is gone on with. One that `shares` lets others measure on other
+        processors; one that is `apart` is told without what others have stored."""
         self.conf, self._apart = conf, apart
         self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
@@ -157,8 +153,7 @@ class Session:
 
     @functools.cached_property
     def beside(self) -> list[Launch]:
-        """What other sessions have stored of the same questions, of a file of one's own in the text of today: what a person
-        is told of two releases comes from all of it."""
+        """What other sessions have stored of the same questions, of an own file in today's text: all of it is told."""
         if self._apart:
             return []
         ours = {launch.benchmark: launch.version for launch in self.launches()}
@@ -202,8 +197,7 @@ class Session:
         return min(self.plan.within or math.inf, self.plan.budget or math.inf)
 
     def _portions(self, questions: _Questions, console: Console) -> Iterator[set[choice.Place]]:
-        """What is measured, all its rounds before the next portion begins: everything, or where the plan has a limit as much
-        as there is time for, in the order of `choice.rank`."""
+        """Everything, or where the plan has a limit portions by `choice.rank`, each with all its rounds."""
         where = {
             (question, index): case
             for question, metrics in questions.items()
@@ -258,8 +252,7 @@ class Session:
         return self._repeating < AGAIN_SHARE * self._seconds
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
-        """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
-        decided in the seconds that are `left`. Nothing where all is done."""
+        """What round `turn` measures, and a line on it: everything, then what can be decided in the seconds `left`."""
         releases = self.plan.releases
         if turn <= self.plan.launches:
             everything: _Work = defaultdict(dict)
@@ -275,7 +268,7 @@ class Session:
         before = [launch for launch in self.launches() if launch.round < turn]
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
         found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
-        given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
+        given_up = f", {found.hopeless} too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
         decided = found.series - found.undecided - found.hopeless - found.needless
@@ -297,12 +290,11 @@ class Session:
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
             f"Round {turn}. {told}. {found.undecided} are still inconclusive, which takes about {minutes(found.seconds)}. "
-            f"{minutes(left)} of the budget are left, so it ends in about {minutes(min(found.end, left))}.{begin}"
+            f"{minutes(left)} of the budget are left.{begin}"
         )
 
     def _round(self, turn: int, questions: _Questions, work: _Work) -> None:
-        """Measures what is missing of one round; what was disturbed is measured again, in fresh interpreters, unless that
-        holds counts only, which nothing disturbs."""
+        """Measures what is missing of one round; times that were disturbed once more, in fresh interpreters."""
         parts = self._missing(turn, questions, work)
         self._shown.done = self._shown.total - sum(_number(part.cases) for part in parts)
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
@@ -376,8 +368,7 @@ class Session:
         tags: Collection[str],
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None,
     ) -> list[_Part]:
-        """Measures `parts`, and what they leave for `later`, on the releases `tags`; returns those that were disturbed.
-        Interpreters are started in an order of chance: what is forked from the first differs from the others for good."""
+        """Measures `parts`, then `later`; returns those disturbed. Interpreters start in an order of chance."""
         disturbed: list[_Part] = []
         order = sorted(tags)
         random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
@@ -411,8 +402,7 @@ class Session:
     def _measure_part(
         self, order: int, metrics: list[dict[str, Any]], part: _Part, servers: Mapping[str, Server]
     ) -> tuple[bool, _Cases]:
-        """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `order`, and records them. Returns whether nothing was disturbed, and the cases that wait until these are written."""
+        """Measures cases of a question, reversed at every other `order`; returns whether all was fair, and the rest."""
         timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         turns = self._take_turns(metrics)
         question, of_question = metrics[0]["name"].rpartition(".")[0], _cases(metrics[0])
@@ -470,8 +460,7 @@ class Session:
         return Server(self.conf, self.environment, results, request, takes_turns=self._in_turns)
 
     def _take_turns(self, metrics: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated within a
-        process."""
+        """Whether releases take turns in these metrics of a question: where calls are repeated within a process."""
         known = [metric_of(metric["name"]) for metric in metrics]
         return self._in_turns and any(of.varies and of.measured == STEADY for of in known)
 
@@ -556,8 +545,7 @@ class Session:
             console.print(sentence, markup=False, highlight=False)
 
     def _trial(self, tag: str) -> dict[str, str | None]:
-        """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on
-        the recorder, where no result is right. Raises SessionError where the file cannot be imported."""
+        """Function -> how it failed, empty for not, None where the release cannot run it. Raises SessionError."""
         self._select(tag)
         self.environment.request = self._request
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,4 @@
-"""What is measured instead of the suite on installed releases: a user's own file, the torch that is already there, or what
-a release asks of the recorder."""
+"""What is measured besides the suite on installed releases: an own file, the torch that is there, the recorder."""
 
 import ast
 import hashlib
@@ -51,8 +50,7 @@ WANTED = {
 
 @dataclass(frozen=True)
 class OwnWorkload:
-    """A user's file, measured like a question of this suite but kept apart: all that is found lies in `folder`, outside the
-    repository."""
+    """A user's file, measured like a question; all that is found lies in `folder`, outside the repository."""
 
     question: str
     digest: str
@@ -75,8 +73,7 @@ class OwnWorkload:
 
     @classmethod
     def of(cls, path: Path) -> "OwnWorkload":
-        """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python, a
-        name in it is misspelled, or a file that it needs is not there."""
+        """Reads the file, and keeps its text. Raises SessionError where it is no Python, or lacks something."""
         path = path.resolve()
         if question_of(path) in TAKEN:
             raise SessionError(
@@ -197,8 +194,7 @@ def _needed(path: Path, name: str) -> str:
 
 
 class InstalledEnvironment(ExistingEnvironment):
-    """The torch that an interpreter has already, measured as it is and without network; asv_runner is lent to it. `request`
-    is what its processes are asked for; None leaves them to the surroundings."""
+    """The torch that an interpreter has, without network; asv_runner is lent to it. `request` as in releases."""
 
     request: Request | None = None
 
@@ -283,8 +279,7 @@ MOST_SECONDS = 120
 
 
 def installed_version(surroundings: Mapping[str, str]) -> str:
-    """The public part of `torch.__version__` (2.3.1 of 2.3.1+cu121) in the active virtual environment, else of the `python`
-    on PATH. Raises UserError where there is none."""
+    """`torch.__version__` (2.3.1 of 2.3.1+cu121) in the active venv, else of `python` on PATH. Raises UserError."""
     path, active = surroundings.get("PATH", os.defpath), surroundings.get("VIRTUAL_ENV")
     python = str(Path(active, "bin", "python")) if active else shutil.which("python", path=path)
     python = python or shutil.which("python3", path=path)

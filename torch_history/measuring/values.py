@@ -16,13 +16,11 @@ from .recording import Kept
 Numbers = NDArray[np.float64]
 
 OPPOSITE = 2.0
-"""The largest difference, as a share of the largest number: that of a number and its opposite. It also stands for a number
-that is not finite on one side alone."""
+"""The largest difference: that of a number and its opposite, or of one that is not finite on one side alone."""
 
 
 def compare(folder: Path, told: Mapping[str, dict[str, Any]]) -> None:
-    """Adds to what each release told of a case, the oldest first, how much it differs from the older ones, and from itself
-    at another call; then removes the files in `folder`."""
+    """Adds how much each release, oldest first, differs from older ones and itself, and removes the files."""
     kept = {tag: convert(found, Kept) for tag, found in told.items()}
     numbers = {tag: [_numbers(folder / file, of.items) for file in of.files] for tag, of in kept.items()}
     for number, (tag, found) in enumerate(told.items()):

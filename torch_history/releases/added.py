@@ -37,8 +37,7 @@ class AddingError(Exception):
 
 
 def problem(requirement: str) -> str:
-    """Why a requirement is refused, in words without a full stop; empty where it is not. Only names, extras, versions and
-    markers are taken: an address or an option could run anything."""
+    """Why a requirement is refused; empty where it is not. An address or an option could run anything."""
     try:
         parsed = Requirement(requirement)
     except InvalidRequirement:
@@ -64,8 +63,7 @@ class Sized(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The `requirements` of a user's file on a `python` beside `packages`, the name==version that a release has. `subject`
-    is that release in a sentence, `options` are uv's."""
+    """`requirements` on a `python` beside `packages` (name==version) of a release, the `subject` of sentences."""
 
     subject: str
     python: str
@@ -74,8 +72,7 @@ class Wanted:
     options: tuple[str, ...] = ()
 
     def sized(self) -> list[Sized]:
-        """What the requirements need besides, with the sizes of the wheels, of several that fit the largest. Only wheels are
-        taken: building a source runs it. Nothing is installed. Raises AddingError, which names `subject`."""
+        """What is needed besides, with the largest size of its wheels: a source would be run. Raises AddingError."""
         there = {canonicalize_name(re.split(r"==|\[", package)[0]) for package in self.packages}
         try:
             with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as held:
@@ -96,9 +93,8 @@ class Wanted:
             raise self._error("uv's answer is damaged") from error
 
     def add(self, environment: Path, lock: int) -> Path:
-        """Installs what the requirements need into a folder of a release's environment, which is locked by the open file
-        `lock`, and returns what to put on the path. Does nothing where that was finished before and is as it was. Raises
-        AddingError."""
+        """Installs what is needed, unless that is there whole, beside an environment which the open file `lock` locks;
+        returns what to put on the path. Raises AddingError."""
         folder = folder_of(environment, self.requirements)
         damaged: intact.Damage = {}
         if (folder / MARK).exists():

@@ -1,15 +1,15 @@
-"""Which PyTorch releases are there, and in what order? Those of `releases.toml`. A release's identity is its tag
-(`v2.5.1`)."""
+"""Which PyTorch releases are there, in what order? Those of `releases.toml`; a tag (`v2.5.1`) is an identity."""
 
 import datetime
 import difflib
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, convert
 from packaging.version import InvalidVersion, Version
 
 from ..system.errors import UserError
@@ -18,17 +18,12 @@ ASV_ID_LENGTH = 8
 """asv cuts a commit's id to this many characters in the name of its result file."""
 
 
-class AxisError(UserError):
-    """`releases.toml` cannot be read as an axis; the text says where and what to change."""
-
-
 class UnknownRelease(UserError):
     """A name that stands for no release on the axis; the text offers the nearest ones."""
 
 
 class Release(Struct, frozen=True, forbid_unknown_fields=True):
-    """One PyTorch release: `pythons` are the CPython versions with a linux x86_64 wheel, `cuda` the CUDA of that wheel,
-    `yanked` the reason why it was taken back, empty where it was not."""
+    """A release: `pythons` with a linux x86_64 wheel, its `cuda`, and why it was `yanked`, empty where it was not."""
 
     version: str
     date: datetime.date
@@ -51,6 +46,10 @@ class Release(Struct, frozen=True, forbid_unknown_fields=True):
         return int(midnight.timestamp()) * 1000
 
 
+class _File(Struct, forbid_unknown_fields=True):
+    release: Annotated[list[Release], Meta(min_length=1)]
+
+
 class Axis:
     """The releases in their order, oldest first."""
 
@@ -60,37 +59,21 @@ class Axis:
 
     @classmethod
     def load(cls, path: str | Path) -> "Axis":
-        """Reads `releases.toml`. Raises AxisError where it cannot be read, or holds a release twice or two that asv could
-        not tell apart."""
+        """Reads `releases.toml`. Raises UserError where it is damaged, or asv could not tell two releases apart."""
         path = Path(path)
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise AxisError(
-                f"The list of releases {path} cannot be read: {error.strerror}. Restore it, or fix 'repo' in asv.conf.json."
-            ) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise AxisError(f"The list of releases {path} is not valid TOML: {error}. Fix that line.") from error
-        unknown = sorted(table.keys() - {"release"})
-        if unknown:
-            raise AxisError(f"{path} has an unknown key '{unknown[0]}': only [[release]] tables belong there.")
-        entries = table.get("release", [])
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise AxisError(f"{path}: 'release' must be tables: begin each release with a line [[release]].")
-        if not entries:
-            raise AxisError(f"{path} lists no release: add at least one [[release]].")
-        releases = []
-        for entry in entries:
-            try:
-                releases.append(convert(entry, Release))
-                version = releases[-1].version
+            releases = convert(tomllib.loads(path.read_text(encoding="utf-8")), _File).release
+            for version in (release.version for release in releases):
                 if str(Version(version)) != version:
                     raise InvalidVersion(f"'{version}' is no version as the package index writes it, such as 2.5.1")
-            except (ValidationError, InvalidVersion) as error:
-                named = entry.get("version", "without a version")
-                raise AxisError(
-                    f"{path}: the release {named} cannot be read: {error}. Write it as the others are."
-                ) from error
+        except OSError as error:
+            raise UserError(
+                f"The list of releases {path} cannot be read: {error.strerror}. Restore it, or fix 'repo' in asv.conf.json."
+            ) from error
+        except ValueError as error:
+            raise UserError(
+                f"The list of releases {path} cannot be read: {error}. It has a [[release]] table for each: fix that one."
+            ) from error
         _refuse_confusable([release.tag for release in releases], path)
         return cls(releases)
 
@@ -105,8 +88,7 @@ class Axis:
         return tag in self._position
 
     def find(self, name: str) -> Release:
-        """The release called `name`: `v2.5.1` or `2.5.1`, `HEAD` for the newest, with git's `^` and `~2`. Raises
-        UnknownRelease."""
+        """The release `v2.5.1`, `2.5.1` or `HEAD`, with git's `^` and `~2`. Raises UnknownRelease."""
         match = re.fullmatch(r"(?P<base>.+?)(?P<back>(\^|~\d*)*)", name.strip())
         if match is None:
             raise UnknownRelease("No release was named: name one such as v2.5.1.")
@@ -126,45 +108,33 @@ class Axis:
         return self.releases[position]
 
     def select(self, spec: str) -> list[Release]:
-        """The releases that `spec` names, oldest first: names apart by spaces or commas, or git's `a..b`, which is without a
-        and with b. Raises UnknownRelease for a name, AxisError for a range that holds nothing."""
+        """The releases that `spec` names, oldest first: names, or git's `a..b`. Raises UnknownRelease and UserError."""
         chosen: set[str] = set()
         for part in re.split(r"[\s,]+", spec.strip()):
             chosen.update(release.tag for release in self._part(part))
         return [release for release in self.releases if release.tag in chosen]
 
     def _part(self, part: str) -> tuple[Release, ...]:
-        if "..." in part:
-            raise AxisError(f"'{part}': three dots mean nothing on an axis with one line; write a..b.")
         if ".." not in part:
             return (self.find(part.removesuffix("^!")),)
         ends = part.split("..")
-        if len(ends) > 2:
-            raise AxisError(f"'{part}' has more than two ends; write a..b.")
+        if "..." in part or len(ends) > 2:
+            raise UserError(f"'{part}' is no range of an axis with one line; write a..b.")
         first, last = (self.find(end or "HEAD") for end in ends)
         between = self.releases[self._position[first.tag] + 1 : self._position[last.tag] + 1]
         if not between:
-            raise AxisError(
+            raise UserError(
                 f"The range {part} holds no release: as in git it begins after {first.tag} and ends with {last.tag}."
             )
         return between
 
 
 def _refuse_confusable(tags: list[str], path: Path) -> None:
-    seen: dict[str, str] = {}
-    for tag in tags:
-        other = seen.setdefault(tag[:ASV_ID_LENGTH], tag)
-        if other is not tag:
-            if other == tag:
-                raise AxisError(f"{path} lists release {tag} twice: remove one of the two.")
-            raise AxisError(
-                f"{path}: {other} and {tag} have the same first {ASV_ID_LENGTH} characters, by which asv names result "
-                "files: one would overwrite the other. Only one of them can be on the axis."
-            )
-    for tag in tags:
-        longer = next((other for other in tags if other != tag and other.startswith(tag)), None)
-        if longer:
-            raise AxisError(
-                f"{path}: asv looks results up by the beginning of an id and could not tell {tag} from {longer}. "
-                "Only one of them can be on the axis."
+    for one, other in itertools.combinations(sorted(tags), 2):
+        if one == other:
+            raise UserError(f"{path} lists release {one} twice: remove one of the two.")
+        if one[:ASV_ID_LENGTH] == other[:ASV_ID_LENGTH] or other.startswith(one):
+            raise UserError(
+                f"{path}: asv looks results up by the beginning of an id, of which a file's name has {ASV_ID_LENGTH} "
+                f"characters, and could not tell {one} from {other}. Only one of them can be on the axis."
             )

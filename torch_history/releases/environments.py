@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from asv import environment, util
 from asv.console import log
@@ -23,24 +23,22 @@ from packaging.utils import canonicalize_name
 from contract import surroundings
 from contract.request import ADDED, Request
 
+from ..system.errors import UserError
 from ..system.files import read_object, warn, write_atomically
 from . import added, intact
 from .added import AddingError, Sized, Wanted
 from .axis import Axis, Release
-from .pins import BACKEND, Installation, LockError, backend, installation, locked_packages
-from .uv import OUT_OF_REACH, NoUv, run_uv, told
+from .pins import BACKEND, Installation, backend, installation, locked_packages
+from .uv import OUT_OF_REACH, run_uv, told
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
-"""Beside torch, the same on every release, so that a difference is PyTorch's: what asv runs benchmarks with; the last
-NumPy 1, the only one that both the oldest and the newest release accept; what torch.compile and C++ need to build."""
+"""The same on every release: asv's runner, the last NumPy 1, which all accept, and what torch.compile and C++ need."""
 
 MARK = "torch-history.json"
-"""The file written last into a finished environment: what was asked for, where it came from, every package that was
-installed, and the digest of each."""
+"""Written last into a finished environment: what was asked for, its origin, and each package with its digest."""
 
 CACHE = ".uv-cache"
-"""The folder in `env/` where uv keeps what it unpacked, unless UV_CACHE_DIR names another: on the same disk, so that a
-package that several releases need lies there once."""
+"""Where uv keeps what it unpacked, unless UV_CACHE_DIR says: on the same disk, so that releases share files."""
 
 WRITTEN_BY_UV = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json")
 """Files of an installed package that are not its own, and differ from one installation to the next."""
@@ -66,9 +64,8 @@ class InstallationError(util.ProcessError):
 
 
 class ReleaseEnvironment(Virtualenv):
-    """The environments of one Python lane, of which one release's is selected at a time: `install_project` selects, and
-    builds where needed. Raises InstallationError. `request` is what its processes are asked for; None leaves them to the
-    surroundings."""
+    """The environments of one lane, of which `install_project` selects one release's, built where needed.
+    Raises InstallationError. `request` is what its processes are asked for, None the surroundings."""
 
     request: Request | None = None
 
@@ -147,14 +144,6 @@ class ReleaseEnvironment(Virtualenv):
             )
         self._build(release, folder, lock, found)
 
-    def lacking(self, release: Release) -> str:
-        """Why what is `needed` cannot be had for a release, asked before that is installed; empty where it can."""
-        try:
-            self._before(release).sized()
-        except AddingError as error:
-            return str(error)
-        return ""
-
     def adding(self, release: Release) -> list[Sized]:
         """What is `needed` of a release and not there yet, asked before anything is installed. Raises AddingError."""
         if not self.needed or (added.folder_of(self.folder(release), self.needed) / added.MARK).exists():
@@ -188,12 +177,11 @@ class ReleaseEnvironment(Virtualenv):
         raise InstallationError(sentence)
 
     def _build(self, release: Release, folder: Path, lock: int, damaged: Iterable[str] = ()) -> None:
-        """Installs into `folder`, whose lock is the open file `lock`: uv holds it too, so that nobody else writes there
-        as long as uv lives. The cache hands out no more files of the packages that are `damaged`."""
+        """Installs into `folder`, whose `lock` uv holds too; the cache hands out no files of `damaged` packages."""
         try:
             plan = installation(release, self._python, requirements_of(release))
             interpreter = find_python(self._python)
-        except (LockError, NoUv, environment.EnvironmentUnavailable) as error:
+        except (UserError, environment.EnvironmentUnavailable) as error:
             self._refuse(release, str(error))
         words = f"Installing PyTorch {release.version} for Python {self._python}"
         log.info(words if plan.checked else f"{words}: {plan.origin}.")
@@ -215,9 +203,8 @@ def install(
     damaged: Iterable[str] = (),
     holding: Sequence[int] = (),
 ) -> None:
-    """Makes an environment anew with exactly what is planned, and marks it as what was `asked` for. The cache hands out no
-    more files of the packages that are `damaged`; uv keeps the open files `holding`. Raises CalledProcessError, OSError and
-    NoUv; nothing half-made is kept."""
+    """Makes an environment anew as planned, marked as `asked` for; nothing half-made is kept. uv keeps the open files
+    `holding`. Raises CalledProcessError, OSError and UserError."""
     root, python = folder.parent, str(folder / "bin" / "python")
 
     def fresh() -> None:
@@ -284,8 +271,7 @@ def cache_options(root: Path) -> list[str]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """name==version of each package in an environment -> the sha256 of the list of its files and their sha256, which is
-    the same wherever and by whatever the package was installed."""
+    """name==version of each package -> the sha256 of the list of its files with theirs, wherever it is installed."""
     found = {}
     for record in intact.records(folder):
         rows = [row for row in intact.rows(record) if _is_its_own(row[0])]
@@ -317,8 +303,7 @@ def is_ready(folder: Path, requirements: list[str]) -> bool:
 
 
 def damage(folder: Path) -> intact.Damage:
-    """What is not as it was installed in a finished environment: files that RECORDs name, and RECORDs that differ from what
-    the mark keeps of them. Where all is right that is taken to stay so in this process, which is one session."""
+    """Files and RECORDs that are not as they were installed; where all is right that holds for this process."""
     if folder in _intact:
         return {}
     found = intact.damage(folder)
@@ -333,8 +318,7 @@ def damage(folder: Path) -> intact.Damage:
 
 
 def clean_cache(root: Path, packages: Iterable[str]) -> None:
-    """Has uv forget packages in the cache of the environments in `root`, so that it hands out none of their files again.
-    Raises CalledProcessError and NoUv."""
+    """Has uv's cache for `root` hand out no more files of packages. Raises CalledProcessError and UserError."""
     if names := sorted(packages):
         run_uv(["cache", "clean", *cache_options(root), *names])
 
@@ -345,8 +329,7 @@ def packages_of(folder: Path) -> list[str]:
 
 
 def find_python(python: str) -> str:
-    """The path of an interpreter of that version (`3.9`): one on this machine, else one that uv can download. Raises asv's
-    EnvironmentUnavailable with a sentence, and NoUv."""
+    """An interpreter of that version, here or by uv. Raises asv's EnvironmentUnavailable, and UserError."""
     try:
         return run_uv(["python", "find", "--no-project", "--system", "--no-python-downloads", python]).strip()
     except subprocess.CalledProcessError:
@@ -363,8 +346,7 @@ def find_python(python: str) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path, waiting: str = "") -> Iterator[int]:
-    """Lets one process at a time build or remove `folder`; another waits, and says `waiting`. Yields the open file that is
-    locked: the system frees the lock when it is closed in this process and in each that has inherited it."""
+    """Lets one process at a time build or remove `folder`; another waits, and says so. Yields the locked open file."""
     locks = folder.parent / ".locks"
     locks.mkdir(parents=True, exist_ok=True)
     with (locks / folder.name).open("w") as stream:
@@ -382,7 +364,8 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
     subject = f"PyTorch {release.version} for Python {python} could not be installed"
     if "No space left" in said or "os error 28" in said:
         file = getattr(error, "filename", None) or next(iter(re.findall(r"(?<![\w:/])/[^\s`]+", said)[-1:]), root)
-        free = _free(root) / 2**30
+        there = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+        free = shutil.disk_usage(there).free / 2**30
         return (
             f"{subject}: the disk is full ({free:.1f} GiB free; a release needs 2 to 5), so {file} could not be written. "
             "Free some with `torch-history prune`."
@@ -399,19 +382,11 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
     return f"{subject}: {told(error)}. Nothing half-built was kept.{advice}"
 
 
-class Pruned(NamedTuple):
-    """`names` of the environments that were removed, and `freed` bytes of disk."""
-
-    names: list[str]
-    freed: int
-
-
-def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> Pruned:
+def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> list[str]:
     """Removes the environments in `root` whose release's tag is `wanted`, of one `lane` or of all, and from our own cache
-    the packages that no other environment has. A cache that UV_CACHE_DIR names stays, because other projects may use it."""
+    the packages that no other environment has, but not from one that UV_CACHE_DIR names. Returns their names."""
     removed: list[str] = []
     packages: set[str] = set()
-    before = _free(root)
     for folder in _made(root, lane):
         if not wanted(_tag(folder)):
             continue
@@ -423,7 +398,7 @@ def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> Pruned:
         removed.append(folder.name)
     if removed:
         _clean(root / CACHE, packages.difference(*map(_packages_in, root.glob("v*-py*/"))))
-    return Pruned(removed, max(0, _free(root) - before))
+    return removed
 
 
 def made_in(root: Path, lane: str) -> list[str]:
@@ -440,10 +415,6 @@ def size_of(folder: Path) -> int:
                 file = os.lstat(os.path.join(path, name))
                 found[file.st_dev, file.st_ino] = file.st_blocks * 512
     return sum(found.values())
-
-
-def _free(root: Path) -> int:
-    return shutil.disk_usage(next(folder for folder in (root, *root.absolute().parents) if folder.exists())).free
 
 
 def _made(root: Path, lane: str) -> list[Path]:
@@ -464,8 +435,7 @@ def _packages_in(folder: Path) -> set[str]:
 
 
 def _clean(place: Path, packages: Iterable[str]) -> None:
-    """Removes packages from our own cache, and what killed installations left there. uv knows packages by their names
-    there, so it forgets other versions, too, whose files live on in the environments that have them."""
+    """Removes packages from our own cache by their names, and what killed installations left there."""
     if not place.exists():
         return
     option = ["--cache-dir", str(place.resolve())]
@@ -473,6 +443,6 @@ def _clean(place: Path, packages: Iterable[str]) -> None:
         if names := sorted({package.partition("==")[0] for package in packages}):
             run_uv(["cache", "clean", *option, *names])
         run_uv(["cache", "prune", *option])
-    except (subprocess.CalledProcessError, NoUv) as error:
+    except (subprocess.CalledProcessError, UserError) as error:
         why = getattr(error, "stderr", None) or error
         log.warning(f"uv could not clear {place}, which still holds these packages: {why}")

@@ -20,8 +20,7 @@ from packaging.utils import canonicalize_name
 from ..system.files import read_object, write_atomically
 
 STAMPS = "torch-history.files"
-"""The file beside an environment's mark that has, of each file that was found right, its size in bytes, its time and its
-ctime in nanoseconds; and its sha256 where its wheel has another than its RECORD says, as some of torch's wheels do."""
+"""Of each file that was found right: size, time and ctime in nanoseconds; and a sha256 that its RECORD lacks."""
 
 Damage = dict[str, list[str]]
 """Package -> its files that are not as they were installed."""
@@ -46,8 +45,7 @@ def install(folder: Path, fresh: Callable[[], None], forget: Callable[[Damage], 
 
 
 def damage(folder: Path, accepts: bool = False) -> Damage:
-    """What is not as it was installed in `folder`, an environment or a folder of added packages; empty where all is. What
-    RECORDs say otherwise is kept as right where this `accepts` it."""
+    """What is not as it was installed in `folder`; where this `accepts` it that is right from now on."""
     known: dict[str, list[int | str]] = {}
     with contextlib.suppress(ValueError):
         known = {place: stamp for place, stamp in read_object(folder / STAMPS).items() if isinstance(stamp, list)}

@@ -18,8 +18,7 @@ from .wheels import Wheel, size
 
 CONTRACT = Path(__file__).resolve().parents[2] / "contract"
 COMPANIONS = "companions.json"
-"""Package -> its version -> the torch that it is built for, ANY where it asks for no particular one, empty where that is not
-known. `python -m tools.companions` writes it."""
+"""Package -> version -> its torch, ANY for any, empty where not known. `python -m tools.companions` writes it."""
 
 ANY = "any"
 
@@ -33,8 +32,7 @@ MOST_PATCHES = 50
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that a move changes: its `name`, `words` in whole sentences, whether it `stops` the move, and whether the
-    file has to be `changed` with it."""
+    """One thing that a move changes; whether it `stops` the move, and whether the file has to be `changed` with it."""
 
     name: str
     words: str
@@ -43,8 +41,7 @@ class Row:
 
 
 def allowed(wanted: Wanted, axis: Axis, where: str) -> list[Release]:
-    """The releases that a file allows, oldest first. A file that names no torch is read by its torchvision or torchaudio.
-    Raises UserError where it allows none on the axis, or names none of them."""
+    """The releases that a file allows by torch, torchvision or torchaudio, oldest first. Raises UserError for none."""
     specifier = wanted.packages.get("torch")
     for companion, built in companions().items():
         if specifier is None and companion in wanted.packages:
@@ -61,8 +58,7 @@ def allowed(wanted: Wanted, axis: Axis, where: str) -> list[Release]:
 
 
 def between(wanted: Wanted, axis: Axis, last: Release, where: str) -> tuple[Release, str]:
-    """The oldest release that a file allows, and a sentence on what it asks for. Raises UserError as `allowed`, and where
-    that release is not before `last`."""
+    """The oldest release that a file allows, and a sentence on that. Raises UserError where it is no older one."""
     found = allowed(wanted, axis, where)
     old = found[0]
     if axis.position(old.tag) >= axis.position(last.tag):
@@ -119,8 +115,7 @@ def _gpus() -> dict[str, Any]:
 
 
 def runs_on(architectures: tuple[str, ...], capability: str) -> bool:
-    """Whether a wheel has code for a GPU: a binary for its major version and no newer minor one, or PTX that is no newer.
-    Source: NVIDIA's CUDA C++ Programming Guide, binary and PTX compatibility."""
+    """Whether a wheel has code for a GPU. Source: CUDA C++ Programming Guide, binary and PTX compatibility."""
     major, minor = map(int, capability.split("."))
     for each in architectures:
         kind, number = re.sub(r"[af]$", "", each).split("_")

@@ -1,15 +1,14 @@
-"""What exactly is installed for a release? `releases.lock` lists every package with its version, and the sha256 of each
-file that it may come from. An entry is added once and never changed.
-"""
+"""What is installed for a release? `releases.lock` has each package and the sha256 of its files, for good."""
 
 import functools
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+from msgspec import Meta, convert
 from packaging.requirements import Requirement
 from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import (
@@ -22,21 +21,17 @@ from packaging.utils import (
 from packaging.version import InvalidVersion
 
 from ..system.errors import UserError
-from ..system.files import is_list_of_texts
 from .axis import Release
 
 LOCK_FILE = "releases.lock"
 HASHES = "sha256"
+Digests = dict[str, Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]]
 
 BACKEND = "UV_TORCH_BACKEND"
 """The variable by which a person has uv take PyTorch from another index, such as that of the CPU wheels."""
 
 OF_ANOTHER_INDEX = ("torch", "triton", "pytorch-triton")
 """The packages that uv then takes from there; their files are not those that the lock knows."""
-
-
-class LockError(UserError):
-    """`releases.lock` cannot be read, does not fit, or cannot be extended; the text says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +43,14 @@ class Lock:
 
     @classmethod
     def read(cls, path: Path) -> "Lock":
-        """An empty one where there is no file. Raises LockError where it is damaged."""
+        """An empty one where there is no file. Raises UserError where it is damaged."""
         if not path.exists():
             return cls()
-        restore = f"Restore it: git checkout {path}."
         try:
             entries = tomllib.loads(path.read_text(encoding="utf-8"))
+            return cls(sha256=convert(entries.pop(HASHES, {}), Digests), entries=convert(entries, dict[str, list[str]]))
         except ValueError as error:
-            raise LockError(f"{path} is not valid TOML: {error}. {restore}") from error
-        sha256 = entries.pop(HASHES, {})
-        wrong = [name for name, packages in entries.items() if not is_list_of_texts(packages)]
-        if not isinstance(sha256, dict):
-            wrong.append(HASHES)
-        else:
-            wrong += [name for name, digest in sha256.items() if not re.fullmatch(r"[0-9a-f]{64}", str(digest))]
-        if wrong:
-            raise LockError(f"{path}: '{wrong[0]}' is neither a list of packages nor a sha256. {restore}")
-        return cls(entries, sha256)
+            raise UserError(f"{path} is damaged: {error}. Restore it: git checkout {path}.") from error
 
     def digests(self, package: str, python: str) -> list[str]:
         """The sha256 of each file that `package`, name==version, comes in for `python`; empty where none is known."""
@@ -81,11 +67,11 @@ def _files(names: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _package(file: str) -> str:
-    """name==version of a wheel or a source archive by its name. Raises LockError where it is neither."""
+    """name==version of a wheel or a source archive by its name. Raises UserError where it is neither."""
     try:
         name, version = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as error:
-        raise LockError(f"'{file}' is no name of a wheel or a source archive, so its package is unknown.") from error
+        raise UserError(f"'{file}' is no name of a wheel or a source archive, so its package is unknown.") from error
     return f"{name}=={version}"
 
 
@@ -108,15 +94,13 @@ def key(release: Release, python: str) -> str:
 
 
 def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> list[str]:
-    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry.
-    Raises LockError where the file is damaged."""
+    """The exact versions of all that `release` needs on `python`, or none. Raises UserError for a damaged lock."""
     return list(Lock.read(path).entries.get(key(release, python), []))
 
 
 @dataclass(frozen=True)
 class Installation:
-    """What uv is told: `arguments`, and a file of `lines` that goes before them. `origin` says in words where the files
-    come from and whether they are checked."""
+    """What uv is told, `lines` being a file before the `arguments`; `origin` says where files come from, in words."""
 
     option: str
     lines: tuple[str, ...]
@@ -131,8 +115,7 @@ def backend() -> str:
 
 
 def installation(release: Release, python: str, requirements: Sequence[str]) -> Installation:
-    """How `release` is installed: the locked files alone, by their digests; other files only where a person chose another
-    index, or nothing is locked. Raises LockError where the lock does not fit `requirements` or lacks a digest."""
+    """How `release` is installed: the locked files alone, others where a person chose an index. Raises UserError."""
     lock = Lock.read(Path(LOCK_FILE))
     packages = lock.entries.get(key(release, python))
     chosen = backend()
@@ -155,7 +138,7 @@ def _pinned(lock: Lock, release: Release, package: str, python: str) -> str:
     """A line for uv that takes this version and no other, with a local part neither, from one of the known files."""
     digests = lock.digests(package, python)
     if not digests:
-        raise LockError(
+        raise UserError(
             f"{LOCK_FILE} has no sha256 of {package}, which {release.tag} needs on Python {python}, so nothing can be "
             f"checked. Restore the file: git checkout {LOCK_FILE}."
         )
@@ -167,7 +150,7 @@ def _refuse_misfit(release: Release, python: str, packages: Iterable[str], requi
     for asked in map(Requirement, requirements):
         version = versions.get(canonicalize_name(asked.name), "none")
         if version == "none" or not asked.specifier.contains(version, prereleases=True):
-            raise LockError(
+            raise UserError(
                 f"{LOCK_FILE} pins {asked.name} to {version} for {release.tag} on Python {python}, but {asked} is needed. "
                 "An entry is never changed: restore the lock or the list of releases with git, whichever was edited."
             )

@@ -25,10 +25,6 @@ CONDA = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 FORMS = "requirements.txt, pyproject.toml, uv.lock, poetry.lock, pylock.toml, Pipfile.lock or environment.yml"
 
 
-class Unreadable(UserError):
-    """A file of requirements that cannot be read; the text says which, why, and what can."""
-
-
 @dataclass(frozen=True)
 class Wanted:
     """Package -> the versions that a file allows; `python` is what it says of Python, empty where it says nothing."""
@@ -38,18 +34,18 @@ class Wanted:
 
 
 def read(path: Path) -> Wanted:
-    """What the file at `path` asks for. Raises Unreadable."""
+    """What the file at `path` asks for. Raises UserError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise Unreadable(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
+            raise UserError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
         text = path.read_text(encoding="utf-8")
         pairs, python = _of_form(path, text)
         known = [(canonicalize_name(name), versions) for name, versions in pairs]
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}. Name {FORMS}.") from error
+        raise UserError(f"{path} cannot be read: {error.strerror}. Name {FORMS}.") from error
     except (ValueError, TypeError, AttributeError, yaml.YAMLError, RecursionError) as error:
         said = str(error).partition("\n")[0]
-        raise Unreadable(f"{path} cannot be read as its name says: {said}. Name {FORMS}.") from error
+        raise UserError(f"{path} cannot be read as its name says: {said}. Name {FORMS}.") from error
     packages: dict[str, SpecifierSet] = {}
     for name, versions in known:
         packages[name] = packages.get(name, SpecifierSet()) & versions
@@ -76,8 +72,7 @@ def _of_form(path: Path, text: str) -> tuple[list[tuple[str, SpecifierSet]], Spe
 
 
 def versions_of(text: str) -> SpecifierSet:
-    """`==2.3.1+cu121` as `==2.3.1`: builds of one version are one release; `^2.1` and `~2.1` as poetry means them, `*` and
-    nothing as any. Raises ValueError."""
+    """`==2.3.1+cu121` as `==2.3.1`, `^2.1` and `~2.1` as poetry has them, `*` and nothing as any. Raises ValueError."""
     text = re.sub(r"\+[\w.]+", "", text.strip())
     if text in ("", "*"):
         return SpecifierSet()
@@ -115,8 +110,7 @@ def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[tuple[str,
 
 
 def _required(line: str) -> Iterator[tuple[str, SpecifierSet]]:
-    """One requirement as the package index writes it; none where it is for another system. An address counts by the version
-    in the name of its file; a folder or an address alone asks for no version."""
+    """One requirement, none where it is for another system; an address counts by the version in its file's name."""
     try:
         requirement = Requirement(line)
     except InvalidRequirement as error:

@@ -28,19 +28,14 @@ def told(error: BaseException) -> str:
     )
 
 
-class NoUv(UserError):
-    """Something must be installed and uv is not here; the text says what to do."""
-
-
 def find_uv_bin() -> str:
-    """The path of uv. It is looked for only where something is to be installed: a machine that measures the torch that it
-    has needs no uv. Raises NoUv."""
+    """The path of uv, looked for only where something is to be installed. Raises UserError."""
     try:
         from uv import find_uv_bin as find
 
         return find()
     except (ImportError, FileNotFoundError) as error:
-        raise NoUv(
+        raise UserError(
             f"PyTorch releases are installed by the package uv, and {sys.executable} does not have it. Install it with "
             f"`{sys.executable} -m pip install uv`, or measure a torch that is already installed: "
             "`torch-history run --installed`."
@@ -48,9 +43,8 @@ def find_uv_bin() -> str:
 
 
 def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
-    """Runs uv and returns what it printed. `holding` are open files that uv, and all that it starts, keep open, and with
-    them their locks. Of uv's files only the one that UV_CONFIG_FILE names is read: a `target` elsewhere would send packages
-    away. Raises CalledProcessError with uv's own words in `stderr`, and NoUv."""
+    """What uv printed. It and all that it starts keep the open files `holding` locked. Of uv's files only that of
+    UV_CONFIG_FILE is read: a `target` would send packages away. Raises CalledProcessError and UserError."""
     answer = subprocess.run(
         [find_uv_bin(), "--no-progress", "--no-config", *arguments],
         input=stdin,

@@ -1,5 +1,4 @@
-"""What does a release bring besides time? Sizes, libraries, GPU architectures and requirements, as `wheels.json` beside
-releases.lock keeps them; `wheel_files` fills it from the wheels alone."""
+"""What does a release bring besides time? `wheels.json` says it, filled by tools/wheel_files from the wheels."""
 
 import re
 from pathlib import Path
@@ -14,10 +13,6 @@ FILE = "wheels.json"
 
 Bytes = Annotated[int, Meta(ge=0, le=2**44)]
 Text = Annotated[str, Meta(max_length=200)]
-
-
-class CannotRead(UserError):
-    """The wheels of a release cannot be read; the text says which and why."""
 
 
 class Package(Struct, frozen=True):
@@ -64,13 +59,13 @@ class Wheel(Struct, frozen=True):
 
 
 def load(path: Path) -> dict[str, Wheel]:
-    """Tag -> what is known; empty where there is no file. Raises CannotRead where it is damaged."""
+    """Tag -> what is known; empty where there is no file. Raises UserError where it is damaged."""
     if not path.exists():
         return {}
     try:
         return convert(read_object(path), dict[str, Wheel])
     except (ValidationError, ValueError) as error:
-        raise CannotRead(f"{path} is damaged: {error}. Restore it: git checkout {path}.") from error
+        raise UserError(f"{path} is damaged: {error}. Restore it: git checkout {path}.") from error
 
 
 def told(wheel: Wheel) -> dict[str, str]:

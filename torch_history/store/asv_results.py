@@ -1,6 +1,5 @@
-"""asv's own files, which stand beside the launches: can asv go on with this one? asv trusts its files: one with too many
-combinations, or too long a name, takes all memory or ends `publish`. So each is held against what asv writes before asv sees
-it."""
+"""Can asv go on with its own file? One with too many combinations, or too long a name, takes all memory or ends
+`publish`, so each is held against what asv writes before asv sees it."""
 
 import hashlib
 import math
@@ -93,8 +92,7 @@ class _Results(Struct):
 
 
 def load_asvs(path: Path) -> dict[str, Any]:
-    """asv's own results in `path`. Raises ValueError, in words that follow the file's name, where asv would stumble over
-    them, or they belong elsewhere."""
+    """asv's own results in `path`. Raises ValueError where asv would stumble over them, or they belong elsewhere."""
     try:
         stored = read_object(path)
         found = convert(stored, _Results)

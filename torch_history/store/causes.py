@@ -1,5 +1,4 @@
-"""What is the evidence of a cause? One JSON file per series and pair of releases, in `results/<machine>/causes/`.
-docs/explain.md says what each key means and what it proves."""
+"""What is the evidence of a cause? One JSON file per series and pair; docs/explain.md has keys and proofs."""
 
 import json
 import math
@@ -82,8 +81,7 @@ class Place(Struct, frozen=True):
 
 
 class Code(Struct, frozen=True):
-    """The machine code of a symbol in both wheels: whether it is the `same` once addresses are taken out, how many
-    `instructions` it has, and at which of the 64 bytes of a line of the cache its loops begin."""
+    """A symbol's code in both wheels: the `same` without addresses, `instructions`, and where loops begin."""
 
     symbol: Name
     same: bool

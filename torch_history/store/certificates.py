@@ -1,5 +1,4 @@
-"""What did a real GPU give of what the recorder counts? The certificates in `results/certificates/`, which come from
-anywhere: one that is damaged or says two things of a case is left out with a sentence."""
+"""What did a real GPU give of what the recorder counts? A damaged certificate is left out with a sentence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

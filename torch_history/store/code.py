@@ -49,8 +49,7 @@ class Section(Struct, frozen=True, array_like=True):
 
 
 class Loop(Struct, frozen=True, array_like=True):
-    """A loop of a function: its first byte and the one after its last, counted from the function's first; the digest of its
-    instructions, and how many they are."""
+    """A loop of a function: first byte and the one after its last, the digest and number of its instructions."""
 
     begin: Count
     end: Count
@@ -59,8 +58,7 @@ class Loop(Struct, frozen=True, array_like=True):
 
 
 class Symbol(Struct, frozen=True, array_like=True):
-    """A function of a library: its name, the source file that it was compiled from where a table tells it, its size in
-    bytes, at which of 64 bytes it begins, the digest of its instructions, how many they are, and its loops."""
+    """A function of a library: its bytes, at which of 64 it begins, the digest and number of instructions, loops."""
 
     name: Text
     library: Text

@@ -34,9 +34,8 @@ class Collected:
 
 
 def collect(sources: Iterable[Path], results: Path, env: Path) -> Collected:
-    """Adds what folders of results hold to `results`, their machines' folders one by one. Raises UserError where another
-    process collects at the same time, or where a folder is of another kind of machine; nothing of that source is then
-    added."""
+    """Adds what folders of results hold to `results`. Raises UserError where another process collects, or a folder is
+    of another kind of machine; nothing of that source is then added."""
     collected = Collected()
     with locked(env / "collecting", f"collects into {results}"):
         for source in sources:
@@ -91,8 +90,7 @@ def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
 
 
 def _collect_launches(source: Path, target: Path, collected: Collected) -> None:
-    """Appends the lines of launches that neither the target nor the compressed file beside it has. A line names its launch,
-    and holds some of its cases: equal lines are one measurement."""
+    """Appends lines of launches that neither the target nor its compressed file has: equal lines are one."""
     known: Counter[bytes] = Counter()
     for path in (target, target.with_name(f"{target.name}{PACKED}")):
         if path.exists() or path.is_symlink():

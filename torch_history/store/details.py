@@ -56,8 +56,7 @@ def add_details(path: Path, session: str, details: Mapping[str, Mapping[str, Any
 
 
 def read_details(path: Path) -> dict[str, dict[str, Any]]:
-    """Question, variant and size -> its details, `kernels` by name; empty where there is no file. Raises ValueError, in
-    words that follow the file's name, where it is damaged."""
+    """Question, variant and size -> its details, `kernels` by name. Raises ValueError where the file is damaged."""
     if not path.exists():
         return {}
     stored = read_object(path)

@@ -1,5 +1,4 @@
-"""What was measured, launch by launch: each fresh process with its session, its samples, or the reason for having none.
-docs/results.md says where the lines lie."""
+"""What was measured, launch by launch? docs/results.md says where the lines lie."""
 
 import datetime
 import hashlib
@@ -124,8 +123,7 @@ class Case(Struct, frozen=True):
 
 
 class Launch(Struct, frozen=True):
-    """One benchmark in one start of the interpreter. `round` counts the session's turns through its releases from 1; a
-    run by plain asv has no turns of ours and stores 0."""
+    """One benchmark in one start of the interpreter, in a `round` of its session from 1, 0 where plain asv ran it."""
 
     session: str
     round: Annotated[int, Meta(ge=0, le=MOST_ROUNDS)]
@@ -148,8 +146,7 @@ class Launch(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, line: str | bytes) -> "Launch":
-        """Raises ValueError where `line` is not one launch or holds what none can; it may come from anywhere. A
-        key that is not known is a newer version's and passed over."""
+        """Raises ValueError where `line` holds what no launch can; keys that are not known are passed over."""
         try:
             launch = _DECODER.decode(line)
         except RecursionError as error:
@@ -172,8 +169,7 @@ class Launch(Struct, frozen=True):
 
 POISONED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
 TIMED_OUT = "benchmark timed out"
-"""How failures began that were the suite's own, and were stored as those of what it measured. On the recorder the processes
-that ask CUDA are forked by the suite."""
+"""How failures began that were the suite's own, and were stored as those of what it measured."""
 
 
 def _of_today(case: Case, on_recorder: bool) -> Case:
@@ -199,8 +195,7 @@ def append_launches(path: Path, launches: list[Launch]) -> None:
 
 
 def machines_in(results_dir: Path) -> list[str]:
-    """The machines of which there are launches, each the name of its folder. A folder that is a link, or whose name is too
-    long or cannot be printed, is left out with a warning."""
+    """The folders with launches of a machine; links and names that cannot be printed are left out with a warning."""
     folders = {path.parent for path in results_dir.glob("*/*.jsonl*") if path.name.endswith(LINES)}
     for folder in sorted(folders):
         if why := unfit(folder):
@@ -222,8 +217,7 @@ def unfit(folder: Path) -> str:
 def read_launches(
     results_dir: Path, machine: str, environment: str = "", questions: Collection[str] = ()
 ) -> Iterator[Launch]:
-    """Every launch stored for `machine`, file by file, or those in one `environment` and of some `questions` alone: the rest
-    is not even taken apart. A line that is none, such as the torn last one of a killed run, is left out with a warning."""
+    """Every launch stored for `machine`, or of one `environment` and `questions`; damaged lines are warned of."""
     for path in files_of(Path(results_dir, machine)):
         if environment in ("", of_file(path)[1]) or not of_file(path)[1]:
             yield from (launch for launch in read_file(path, questions) if environment in ("", launch.environment))
@@ -267,8 +261,7 @@ def read_on_axis(
 
 
 def append_environment(path: Path, environment: dict[str, Any]) -> None:
-    """Adds `environment` to the file of a release unless it is there; a line is {"id": ..., "environment": {...}}
-    with a checksum."""
+    """Adds `environment` to a release's file unless it is there; a line is {"id", "environment", "crc32"}."""
     known = {line["id"] for line in read_lines(path, environment_of)} if path.exists() else set()
     if (digest := digest_of(environment)) not in known:
         append_lines(path, [sealed(json.dumps({"id": digest, "environment": environment}, separators=(",", ":")))])
@@ -282,8 +275,7 @@ def read_environments(results_dir: Path, machine: str, release: str, environment
 
 
 def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
-    """What was measured last for `release` in `environment`, with the `libraries` that were asked last; empty where nothing
-    is known."""
+    """What was measured last for `release` in `environment`, with the `libraries` that were asked last; or nothing."""
     every = [*read_environments(results_dir, machine, release, environment).values()]
     libraries = [{"libraries": of["libraries"]} for of in every if "libraries" in of]
     return {**(libraries[-1] if libraries else {}), **(every[-1] if every else {})}
@@ -292,8 +284,7 @@ def read_environment(results_dir: Path, machine: str, release: str, environment:
 def packages_moved(
     old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str]
 ) -> list[tuple[str, str, str]]:
-    """(name, version in `old`, version in `new`) of each package that differs between two environments, `none` where one
-    of them lacks it; first those that were `asked` for by name, for torch brings twenty."""
+    """(name, old, new version or `none`) of packages that differ, those that were `asked` for first."""
     before, now = (dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in (old, new))
     rows = [
         (name, before.get(name, "none"), now.get(name, "none"))

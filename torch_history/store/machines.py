@@ -14,8 +14,7 @@ MOST_FACTS = 30
 
 
 def record_of(folder: Path) -> dict[str, Any]:
-    """The record of the machine whose results lie in `folder`. The folder names it: where its record is missing or damaged
-    nothing else is known of it, and a warning says so, as it does where the record is another machine's."""
+    """A machine's record. The folder names it: where the record is damaged or another's, a warning says so."""
     path = folder / RECORD
     try:
         record = parse(path)
@@ -28,8 +27,7 @@ def record_of(folder: Path) -> dict[str, Any]:
 
 
 def parse(path: Path) -> dict[str, Any]:
-    """The record in a file. Raises ValueError, in words that follow the file's name, where it names no machine, or holds
-    what cannot be said of one: whatever shows a machine makes words and names of files of it."""
+    """The record in a file. Raises ValueError where it names no machine, or holds what cannot be printed of one."""
     record = read_object(path)
     if not is_name(record.get("machine")):
         raise ValueError("it names no machine")
@@ -42,7 +40,6 @@ def parse(path: Path) -> dict[str, Any]:
 
 
 def processor_of(record: Mapping[str, Any]) -> str:
-    """The processor, or the GPU, that a machine's record names, as a sentence can hold it in brackets; empty where it names
-    none."""
+    """The processor or GPU that a record names, as a sentence can hold it in brackets; empty for none."""
     said = record.get("cpu" if record.get("device", "cpu") == "cpu" else "gpu", "")
     return re.sub(r"[()`]", "", said) if is_name(said) else ""

@@ -1,5 +1,4 @@
-"""What was measured of files of a user's own, and why was a release skipped for one? Each has a folder of its own in the
-cache, with results like the suite's."""
+"""What was measured of a user's own files, each in a folder of the cache, and why was a release skipped?"""
 
 import datetime
 import json

@@ -1,5 +1,4 @@
-"""Which version of each benchmark do the sources of this checkout make? Told from the files, since torch is not here; a test
-holds them to `version` in benchmarks/common.py."""
+"""Which version of each benchmark do these sources make? A test holds them to `version` in benchmarks/common.py."""
 
 import ast
 import functools
@@ -19,8 +18,7 @@ CHECKOUT = SOURCES
 
 @functools.cache
 def versions(root: Path) -> dict[str, str]:
-    """Benchmark -> its version in the checkout at `root`; empty where that is none. Raises OSError and SyntaxError where one
-    of its sources cannot be read."""
+    """Benchmark -> its version in a checkout; empty where `root` is none. Raises OSError and SyntaxError."""
     common = root / "benchmarks" / "common.py"
     if not common.is_file():
         return {}
@@ -45,8 +43,7 @@ def here() -> dict[str, str]:
 
 
 def own_versions(question: str, text: Path) -> dict[str, str]:
-    """Benchmark -> its version for a file of a user's own, measured as `question` by this program; `text` is what was read
-    of it. Raises OSError where that cannot be read."""
+    """Benchmark -> its version for an own file, whose `text` was kept, as `question`. Raises OSError."""
     seed = ast.literal_eval(_assigned(CHECKOUT / "benchmarks" / "common.py")["SEED"])
     of_source = {
         source: _digest(seed, [text, CHECKOUT / "measure" / f"{source}.py"])
@@ -60,9 +57,8 @@ def own_versions(question: str, text: Path) -> dict[str, str]:
 
 
 def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str], str]:
-    """Environment and benchmark -> the version whose launches count, from (environment, benchmark, version, time) of what is
-    stored: that of the sources here, else the one measured last, as for a workload that is kept elsewhere. A warning names
-    those benchmarks of which another version is dated later."""
+    """Environment and benchmark -> the version that counts, of (environment, benchmark, version, time): that of the
+    sources here, else the one measured last. A warning names those of which another is dated later."""
     last: dict[tuple[str, str], str] = {}
     stored = set()
     for environment, benchmark, version, _ in sorted(seen, key=lambda one: one[3]):

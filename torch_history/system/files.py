@@ -43,8 +43,7 @@ def warn(sentence: str) -> None:
 
 
 def parse(text: str | bytes) -> Any:
-    """The JSON in `text`. Raises ValueError where there is none, it is nested more than DEEPEST times, or holds half a
-    character, which cannot be printed."""
+    """The JSON in `text`. Raises ValueError for none, nested beyond DEEPEST, or half a character."""
     text = text.encode() if isinstance(text, str) else text
     try:
         data = json.loads(text)
@@ -57,8 +56,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def require_shallow(data: Any, left: int = DEEPEST) -> None:
-    """Raises ValueError where lists and dicts lie within each other more than `left` times: whoever reads or writes them
-    later must not reach the end of the stack."""
+    """Raises ValueError where data nests more than `left` times: nobody shall reach the end of the stack with it."""
     for value in data.values() if type(data) is dict else data if type(data) is list else ():
         if type(value) in (dict, list):
             if left <= 1:
@@ -75,8 +73,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def open_regular(path: Path, follow: bool = False) -> io.BufferedReader:
-    """Opens a file for reading. Raises ValueError, in words that follow the file's name, where it cannot be read, is no
-    regular file (a pipe would be waited for, a device never ends), or is a link that is not to be followed."""
+    """Opens a file. Raises ValueError where it cannot be read, is no regular file, or a link not to `follow`."""
     try:
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         descriptor = os.open(path, flags)
@@ -93,8 +90,7 @@ def open_regular(path: Path, follow: bool = False) -> io.BufferedReader:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file, while nobody appends to it; of one that ends in .gz what was compressed. Raises ValueError as
-    `open_regular` does, and where it is too large."""
+    """All of a file, decompressed if it ends in .gz. Raises ValueError as `open_regular`, and where it is too large."""
     with open_regular(path) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_SH)
@@ -131,8 +127,7 @@ def sealed(line: str) -> str:
 
 
 def unsealed(line: bytes) -> bytes:
-    """The object of a line without its checksum; a line of an older version, which has none, as it is. Raises ValueError
-    where the checksum is of something else."""
+    """A line without its checksum, which older ones lack. Raises ValueError where the checksum is of something else."""
     found = CHECKSUM.search(line)
     if not found:
         return line
@@ -145,8 +140,7 @@ def unsealed(line: bytes) -> bytes:
 def each_line(
     path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], bool] = bool
 ) -> Iterator[tuple[int, bytes, T | ValueError]]:
-    """Number and bytes of each line of a file that is `asked` for, with what `read` makes of it or the ValueError it raised.
-    Raises ValueError as `read_bytes` does."""
+    """Number and bytes of each line that is `asked` for, with what `read` makes of it, or its ValueError."""
     for number, ended in enumerate(io.BytesIO(read_bytes(path)), start=1):
         line = ended.removesuffix(b"\n")
         if line.strip() and asked(line):
@@ -157,8 +151,7 @@ def each_line(
 
 
 def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], bool] = bool) -> Iterator[T]:
-    """What `read` makes of each line of a file that is `asked` for. Lines for which it raises ValueError, or whose checksum
-    is of something else, are left out, with one warning."""
+    """What `read` makes of each line that is `asked` for; damaged ones are left out, with one warning."""
     first, wrong = "", 0
     try:
         for number, _, found in each_line(path, read, asked):

@@ -15,9 +15,8 @@ RUNNING = "running"
 
 @contextlib.contextmanager
 def locked(path: Path, what: str, shared: bool = False) -> Iterator[None]:
-    """Holds a lock of flock's on a file that names the process. Raises SessionError where another process holds it,
-    which does `what`; one that is `shared` keeps out only those that want to be alone. Raises OSError where the file
-    system has no locks."""
+    """Holds a file's lock, which names the process. Raises SessionError where another holds it, which does `what`; one
+    that is `shared` keeps out those that want to be alone. Raises OSError where the file system has no locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as stream:
         try:

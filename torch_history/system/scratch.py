@@ -1,6 +1,5 @@
-"""Where does the program keep what it needs for a while only? In folders with a mark that its process holds locked. Where a
-killed process left one, the next start removes it; where a signal comes between any two steps, it goes when the process
-ends."""
+"""Where does the program keep what it needs for a while? In folders with a mark that its process locks. The next start
+removes what a killed one left; after a signal between any two steps they go when the process ends."""
 
 import atexit
 import contextlib
@@ -37,8 +36,7 @@ def mark(folder: Path) -> None:
 
 @contextlib.contextmanager
 def scratch(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder in `parent` whose name begins with `prefix`, gone when the block ends; those that killed processes left
-    there go first."""
+    """A new folder in `parent`, gone when the block ends; those that killed processes left there go first."""
     parent.mkdir(parents=True, exist_ok=True)
     _sweep(parent, prefix)
     folder = parent / f"{prefix}{secrets.token_hex(8)}"

@@ -26,8 +26,7 @@ _stopped_here = 0
 
 
 def stop_on_signals() -> None:
-    """Lets each of STOPPING raise KeyboardInterrupt from now on, except a hangup that is ignored already, as by nohup. What
-    this process forks ends at once and in silence: to say so, and to tidy up, is its parent's business."""
+    """Lets STOPPING raise KeyboardInterrupt, but a hangup that is ignored. What this process forks ends in silence."""
     global _stopped_here
     _stopped_here = os.getpid()
     sys.unraisablehook = _again

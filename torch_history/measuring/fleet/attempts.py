@@ -1,8 +1,6 @@
-"""What was asked of a fleet, in one file on the shared file system that its head writes before the first job starts? And how
-does a job continue after a kill, a requeue or a node's failure without a launch lost or counted twice? Each start is
-an attempt with a folder of its own, which begins with a copy of what the one before had on disk; the first that finishes
-counts. No lock has to hold between nodes: renaming a folder and making a link are single steps on every shared file
-system."""
+"""What was asked of a fleet, and how does a job continue with no launch lost or counted twice? Each start is an attempt
+with a folder of its own, which begins with a copy of the one before; the first that finishes counts. No lock holds
+between nodes: renaming a folder and making a link are single steps on every shared file system."""
 
 import contextlib
 import hashlib
@@ -56,8 +54,7 @@ class Order:
 
     @property
     def name(self) -> str:
-        """The same for orders that measure the same in one place. How the work is cut does not count, so that a fleet
-        continues although another number of nodes was asked for."""
+        """The same for orders that measure the same in one place, however many nodes were asked for."""
         tags = sorted({tag for job in self.jobs for tag in job})
         measured = [tags, self.lane, self.questions, self.sizes, self.launches, self.only, self.budget > 0, self.device]
         return hashlib.sha256(json.dumps([*measured, self.env, "slurm"]).encode()).hexdigest()[:10]
@@ -106,8 +103,7 @@ class Job:
         return sum(path.read_bytes().count(b"\n") for of in newest for path in of.glob(f"{RESULTS}/*/*.jsonl"))
 
     def begin(self) -> Path:
-        """The folder of a new attempt, which holds what the last one had on disk. A line that somebody who is thought dead
-        was writing meanwhile may be torn in it: whoever reads it skips that."""
+        """The folder of a new attempt, with what the last one had on disk, where a line may be torn."""
         self.folder.mkdir(parents=True, exist_ok=True)
         before = self.attempts
         copy = Path(tempfile.mkdtemp(prefix=".", dir=self.folder))

@@ -1,5 +1,4 @@
-"""Who looks after a fleet? A process that submits what is missing until all is done. All that it knows is on the shared file
-system and in the queue, so it may be killed at any time, and the next one continues."""
+"""Who looks after a fleet? A process that may be killed at any time: what it knows is on disk and in the queue."""
 
 import contextlib
 import time

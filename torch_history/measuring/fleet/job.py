@@ -1,5 +1,4 @@
-"""What runs on a node: one session of a fleet, continued where the last attempt was stopped, by `python -m
-torch_history.measuring.fleet.job FLEET NUMBER`. What it says last is kept as the reason where it fails."""
+"""What runs on a node: `python -m torch_history.measuring.fleet.job FLEET NUMBER`, whose last words are kept."""
 
 import os
 import platform
@@ -39,15 +38,13 @@ def main(measure: Callable[[Order, tuple[str, ...], Path], None] | None = None) 
 
 
 def _requeue(*_: Any) -> None:
-    """On the signal that Slurm sends before a time limit: Slurm ends a job that is requeued, and starts it again later. One
-    that was so often is left to its limit, so that the head finds out whether it gets anywhere."""
+    """Slurm ends a job that is requeued, and starts it again; after MOST_REQUEUES it is left to its limit."""
     if int(os.environ.get("SLURM_RESTART_COUNT") or 0) < MOST_REQUEUES:
         subprocess.run(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]], check=False)
 
 
 def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
-    """Runs the session of `releases` into the folder of `attempt`. Counts are the same on all nodes of a kind; times have a
-    folder for each node. Raises UserError where that cannot be done."""
+    """Runs a session into the folder of `attempt`; times have a folder for each node. Raises UserError."""
     from asv.machine import MachineCollection
     from rich.console import Console
 

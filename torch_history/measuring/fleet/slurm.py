@@ -1,5 +1,4 @@
-"""Where do jobs run? On a cluster, through Slurm's own commands. A job's number is its index in the array that it was
-submitted in, and all arrays of a fleet have one name: so the queue says what was submitted, also to the next head."""
+"""Where do jobs run? Through Slurm's own commands. A job's number is its index in an array of the fleet's name."""
 
 import getpass
 import shlex
@@ -17,8 +16,7 @@ JOB = "torch_history.measuring.fleet.job"
 
 
 class Slurm:
-    """A cluster. `options` are sbatch's by name, the value empty for one that takes none. Each method raises UserError where
-    a command of Slurm's fails, as while its controller is away."""
+    """A cluster; `options` are sbatch's by name. Each method raises UserError where a command of Slurm's fails."""
 
     seconds = 15.0
     """Between two looks."""
@@ -40,8 +38,7 @@ class Slurm:
                 )
 
     def submit(self, numbers: Sequence[int], at_once: int) -> None:
-        """Hands over jobs by their numbers, of which so many may run at a time. A minute before its time limit Slurm sends
-        a job a signal, on which it is requeued."""
+        """Hands over jobs, of which so many may run at a time. Slurm signals one a minute before its limit."""
         job = shlex.join([sys.executable, "-m", JOB, str(self._fleet)])
         log_of(self._fleet, 0).parent.mkdir(exist_ok=True)
         _ask(

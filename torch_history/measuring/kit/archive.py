@@ -45,8 +45,7 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class Filed:
-    """The machines whose results were filed, how many `lines` were new, and where the GPU's answers lie, None where
-    there are none; `why` says then why not."""
+    """Machines that were filed, how many `lines` were new, and where the GPU's answers lie; None where `why` says."""
 
     machines: list[str]
     lines: int
@@ -55,8 +54,7 @@ class Filed:
 
 
 def pack(kit: Path, results: Path, answers: Path, since: float) -> Path | None:
-    """Writes the archive into the kit's folder, and returns its path; None where nothing was measured `since` (seconds of
-    the system's clock). It holds all of a machine's results, and answers that are as new."""
+    """Writes an archive of all results of machines measured `since` (seconds), and of new answers; None without."""
     machines = [
         record.parent.name
         for record in sorted(results.glob(f"*/{RECORD}"))
@@ -122,8 +120,7 @@ def _decompressed(path: Path) -> bytes:
 
 
 def file(path: Path, results: Path, env: Path, axis: Axis, tell: Callable[[str], None]) -> Filed:
-    """Checks an archive and adds what it holds to `results`, under the machine that its record names. Raises UserError where
-    anything in it is wrong; nothing is added then."""
+    """Adds what an archive holds to `results`. Raises UserError where anything in it is wrong, and adds nothing."""
     with tempfile.TemporaryDirectory(prefix="torch-history-") as scratch:
         try:
             return _filed(path, Path(scratch), results, env, axis, tell)

@@ -1,5 +1,4 @@
-"""How does a carried release run on a machine that reaches no network? On the CUDA libraries that are there, beside the
-torch that is installed. All environments of a folder are of one kind, named after the CUDA whose libraries they share."""
+"""How does a carried release run without a network? On the CUDA libraries and beside the torch that are there."""
 
 import contextlib
 import json
@@ -33,9 +32,7 @@ SITE = "site"
 """The folder in an unpacked release with what a wheel puts into site-packages."""
 
 STUBS = "stubs"
-"""The folder in an unpacked release with libraries that stand for those of NVIDIA's that the release must find newer
-than a machine may have them, and that nothing in the suite calls: each of their functions ends the process and says
-its name."""
+"""Its libraries in the place of NVIDIA's that a machine may have too old: one that is called ends the process."""
 
 BESIDE = "machine.pth"
 """The file in an environment by which Python looks at the machine's own packages after the carried ones."""
@@ -53,10 +50,6 @@ print(json.dumps({
                         for d in importlib.metadata.distributions() if d.metadata["Name"]}),
 }))
 """
-
-
-class CarriedError(UserError):
-    """A carried release that cannot be used here; the text says which, why, and what to do."""
 
 
 Words = Annotated[str, Meta(pattern=r"\A[ -~]{1,300}\Z")]
@@ -84,20 +77,19 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, path: Path) -> "About":
-        """Raises CarriedError where it is not there or damaged."""
+        """Raises UserError where it is not there or damaged."""
         try:
             return msgspec.json.decode(read_bytes(path), type=cls)
         except (ValueError, RecursionError) as error:
             words = "".join(each for each in str(error) if each.isprintable())[: parts.SHOWN]
-            raise CarriedError(
+            raise UserError(
                 f"What was unpacked is no carried release, by its {path.name}: {words}. Carry the release again."
             ) from error
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The interpreter that is there, and the torch that it has: `paths` of its packages, and the folders of
-    NVIDIA's."""
+    """The interpreter that is there, with its torch; `paths` of its packages, and folders of NVIDIA's."""
 
     interpreter: str
     torch: str
@@ -110,12 +102,12 @@ class Machine:
 
     @classmethod
     def of(cls, interpreter: str) -> "Machine":
-        """Raises CarriedError where it has no torch, NumPy, or libraries of NVIDIA's that came as packages."""
+        """Raises UserError where it has no torch, NumPy, or libraries of NVIDIA's that came as packages."""
         try:
             told = _asked_of(interpreter, FACTS)
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
-            raise CarriedError(
+            raise UserError(
                 f"{interpreter} cannot measure a carried release: {last}. It must have torch, NumPy and NVIDIA's "
                 "libraries as packages. Name another one with --python."
             ) from error
@@ -138,8 +130,7 @@ def _asked_of(interpreter: str, code: str) -> str:
 
 
 def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
-    """Unpacks a release's parts and makes its environment in `folder`, and that of the torch that is installed for
-    `interpreter` where there is none yet. Returns the tags of all releases in `folder`. Raises UserError."""
+    """Unpacks a release, makes its environment in `folder`, and one of the torch of `interpreter`. Returns all tags."""
     machine = Machine.of(interpreter)
     unpacked, is_new = folder / ".unpacked", not folder.exists()
     shutil.rmtree(unpacked, ignore_errors=True)
@@ -157,8 +148,7 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
 
 
 def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: Path) -> Path:
-    """Makes of an unpacked release an environment, `folder`/<tag>, moving its files there; `sha256` is that of all of them.
-    Raises CarriedError where the machine's Python, CUDA or libraries do not fit; an environment that is there then stays."""
+    """Moves an unpacked release into an environment, `folder`/<tag>. Raises UserError where it does not fit."""
     _refuse_misfit(about, machine)
     target = folder / about.release
     origin = (
@@ -218,12 +208,12 @@ def installed(machine: Machine, about: About, folder: Path) -> Path:
 
 def _refuse_misfit(about: About, machine: Machine) -> None:
     if about.python != machine.python:
-        raise CarriedError(
+        raise UserError(
             f"{about.release} was carried for Python {about.python}, and {machine.interpreter} is Python {machine.python}. "
             f"Carry it again: python -m tools.carry {about.release[1:]} --for-python {machine.python} FOLDER"
         )
     if about.cuda.partition(".")[0] != machine.cuda.partition(".")[0]:
-        raise CarriedError(
+        raise UserError(
             f"{about.release} is built for CUDA {about.cuda}, and the libraries of this machine are CUDA {machine.cuda}'s. "
             "Carry a release that is built for the same major version."
         )
@@ -235,7 +225,7 @@ def _environment(target: Path, machine: Machine) -> Path:
     try:
         subprocess.run(command, capture_output=True, text=True, check=True)
     except subprocess.CalledProcessError as error:
-        raise CarriedError(f"`{' '.join(command)}` failed: {error.stderr.strip() or error.stdout.strip()}") from error
+        raise UserError(f"`{' '.join(command)}` failed: {error.stderr.strip() or error.stdout.strip()}") from error
     site = target / "lib" / f"python{machine.python}" / "site-packages"
     (site / BESIDE).write_text("".join(f"{path}\n" for path in machine.paths), encoding="utf-8")
     return site
@@ -244,23 +234,22 @@ def _environment(target: Path, machine: Machine) -> Path:
 def _refuse_missing(about: About, farm: Path) -> None:
     there = frozenset().union(*(symbols(path).defined for one in farm.iterdir() for path in libraries(one.resolve())))
     if missing := sorted(set(about.asked) - there):
-        raise CarriedError(
+        raise UserError(
             f"{about.release} asks this machine's libraries for {missing[0]}, and {len(missing) - 1} more that they do not "
             "have: they are too old for it. Carry an older release, or measure on newer libraries."
         )
 
 
 def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, machine: Machine, release: str) -> None:
-    """Imports the torch of an environment, and writes its mark. Raises CarriedError where that is not the one it
-    should be."""
+    """Imports an environment's torch, and writes its mark. Raises UserError where that is another one."""
     python = str(target / "bin" / "python")
     try:
         said = _asked_of(python, IMPORT).strip()
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
-        raise CarriedError(f"torch of {release} cannot be imported here: {last}") from error
+        raise UserError(f"torch of {release} cannot be imported here: {last}") from error
     if f"v{Version(said).base_version}" != release:
-        raise CarriedError(f"{target} imports torch {said}, and not that of {release}. PYTHONPATH may lead elsewhere.")
+        raise UserError(f"{target} imports torch {said}, and not that of {release}. PYTHONPATH may lead elsewhere.")
     mark = {
         "requirements": [f"torch=={release[1:]}"],
         "origin": origin,
@@ -275,8 +264,7 @@ def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, mac
 
 
 class CarriedEnvironment(ReleaseEnvironment):
-    """The environments that `unpack` made in a folder, of which one release's is selected at a time; see ReleaseEnvironment.
-    Nothing is installed. asv_runner is lent to each."""
+    """The environments that `unpack` made in a folder; see ReleaseEnvironment. asv_runner is lent to each."""
 
     tool_name = "carried"
 
@@ -302,8 +290,7 @@ class CarriedEnvironment(ReleaseEnvironment):
         return self.root / release.tag
 
     def releases(self, axis: Axis, specs: Sequence[str]) -> list[Release]:
-        """Those that `specs` name, all without any, oldest first. Raises SessionError where one is not in the
-        folder."""
+        """Those that `specs` name, all without any. Raises SessionError where one is not in the folder."""
         there = [release for release in axis.releases if release.tag in self._there]
         named = {release.tag for spec in specs for release in axis.select(spec)} if specs else self._there
         if missing := sorted(named - self._there):

@@ -311,8 +311,7 @@ def _check_copies(launches: list[tuple[Path, int, Launch]], folder: Path, found:
 
 
 def _check_versions(launches: list[tuple[Path, int, Launch]], known: Mapping[str, set[str]], found: Found) -> None:
-    """Sources that nobody here knows are told, unless they are those of an earlier version: in the same environment launches
-    of the known one came later."""
+    """Tells unknown sources, unless launches of the known version came later in the same environment."""
     latest: dict[tuple[str, str], str] = {}
     for _, _, launch in launches:
         key = (launch.environment, launch.benchmark)

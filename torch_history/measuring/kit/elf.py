@@ -1,5 +1,4 @@
-"""Which sections has a library, which symbols does it ask of others, and which does it have? Read from the tables that the
-loader reads: a symbol that no library has ends `import torch`, so it is looked for before."""
+"""Which sections and symbols has a library, and what does it ask of others? One that none has ends `import torch`."""
 
 import mmap
 import struct
@@ -20,8 +19,7 @@ ENTRY = struct.Struct("<IBBHQQ")
 """Of .dynsym: place of the name, type and binding, visibility, section (0: in another library), value, size."""
 
 NEED = struct.Struct("<HHIII")
-"""Of .gnu.version_r, for a library: version, how many, place of its name, bytes to the first of AUX, and to the next
-NEED."""
+"""Of .gnu.version_r, for a library: version, how many, its name, bytes to the first AUX, and to the next NEED."""
 
 AUX = struct.Struct("<IHHII")
 """Of .gnu.version_r, for a version: hash, flags, number, place of its name, and bytes to the next."""
@@ -31,13 +29,8 @@ HIDDEN = 0x8000
 """A bit beside the number of a version."""
 
 
-class FormatError(UserError):
-    """A file is not built as its place says; the text says where and how."""
-
-
 class Section(NamedTuple):
-    """A section of an ELF file: `offset` and `size` in bytes of the file, `address` where it is loaded, 0 where it is
-    not."""
+    """A section of an ELF file: `offset` and `size` in bytes of it, `address` where it is loaded, 0 where it is not."""
 
     name: str
     offset: int
@@ -59,17 +52,17 @@ class Symbols(NamedTuple):
 
 
 def sections(data: Bytes) -> list[Section]:
-    """The sections of a 64-bit little-endian ELF file that have bytes in it. Raises FormatError."""
+    """The sections of a 64-bit little-endian ELF file that have bytes in it. Raises UserError."""
     if bytes(data[:4]) != ELF or len(data) < 64 or data[4] != 2 or data[5] != 1:
-        raise FormatError("this is no 64-bit ELF file")
+        raise UserError("this is no 64-bit ELF file")
     (table,) = struct.unpack_from("<Q", data, 0x28)
     entry, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
     if entry < 64 or names_at >= count or table + entry * count > len(data):
-        raise FormatError("the table of sections is not in the file, which may be cut short")
+        raise UserError("the table of sections is not in the file, which may be cut short")
     rows = [struct.unpack_from("<IIQQQQ", data, table + i * entry) for i in range(count)]
     kept = [row for row in rows if row[1] not in (0, NO_BYTES)]
     if any(offset + size > len(data) for _, _, _, _, offset, size in kept):
-        raise FormatError("a section is not in the file, which may be cut short")
+        raise UserError("a section is not in the file, which may be cut short")
     names = rows[names_at]
     texts = bytes(data[names[4] : names[4] + names[5]])
     return [Section(_text(texts, name), offset, size, address) for name, _, _, address, offset, size in kept]
@@ -80,8 +73,7 @@ def _text(texts: bytes, at: int) -> str:
 
 
 def symbols(path: Path) -> Symbols:
-    """What the library at `path` asks of others and what it defines; nothing where the file is empty or a script for a
-    linker. Raises FormatError where it is damaged."""
+    """What a library asks of others and defines; nothing where it is no ELF. Raises UserError where it is damaged."""
     with path.open("rb") as stream:
         if stream.read(4) != ELF:
             return Symbols(frozenset(), frozenset())
@@ -89,7 +81,7 @@ def symbols(path: Path) -> Symbols:
             try:
                 return _symbols(view)
             except struct.error as error:
-                raise FormatError(f"the symbols of {path.name} cannot be read: {error}") from error
+                raise UserError(f"the symbols of {path.name} cannot be read: {error}") from error
 
 
 def _symbols(data: Bytes) -> Symbols:

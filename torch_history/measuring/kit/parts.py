@@ -1,6 +1,5 @@
-"""How does a folder of gigabytes travel through calls of a limited size? As a tar, compressed by xz and cut into parts with
-a list of their digests: `sha256sum --check SHA256SUMS && cat part* | tar xJ` unpacks it as well. It is a stranger's until
-every digest has been checked, and every name after that."""
+"""How does a folder of gigabytes travel? As a tar, compressed by xz and cut into parts with a list of digests:
+`sha256sum --check SHA256SUMS && cat part* | tar xJ` unpacks it as well. It is a stranger's until it is checked."""
 
 import hashlib
 import lzma
@@ -35,10 +34,6 @@ SHOWN = 80
 FOLDER_MODE = 0o755
 
 
-class PartsError(UserError):
-    """Parts that cannot be made or unpacked; the text says which, why, and what to do."""
-
-
 def digest(path: Path) -> str:
     """The sha256 of a file in hexadecimal."""
     found = hashlib.sha256()
@@ -49,11 +44,10 @@ def digest(path: Path) -> str:
 
 
 def unpack(parts: Path, folder: Path) -> str:
-    """Unpacks `parts`, a folder with all of them and their list, into `folder`, which appears once all is well; else nothing
-    is kept. What an interruption left is removed first. Returns one sha256 for the contents of all files. Raises
-    PartsError."""
+    """Unpacks a folder of parts into `folder`, which appears once all is well. Returns one sha256 for all contents.
+    Raises UserError."""
     if folder.exists():
-        raise PartsError(f"{folder} is there already. Name a folder that is not, or remove it.")
+        raise UserError(f"{folder} is there already. Name a folder that is not, or remove it.")
     paths = _whole(parts)
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -63,7 +57,7 @@ def unpack(parts: Path, folder: Path) -> str:
             files = _extract(archive, unfinished)
         unfinished.rename(folder)
     except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, ArithmeticError, RecursionError) as error:
-        raise PartsError(f"{parts} holds no parts of a release, or they are damaged. Copy them again.") from error
+        raise UserError(f"{parts} holds no parts of a release, or they are damaged. Copy them again.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     rows = "".join(f"{name} {sha256}\n" for name, sha256 in sorted(files.items()))
@@ -71,20 +65,20 @@ def unpack(parts: Path, folder: Path) -> str:
 
 
 def _whole(parts: Path) -> list[Path]:
-    """The parts that the list names, in their order. Raises PartsError where one is not as the list says."""
+    """The parts that the list names, in their order. Raises UserError where one is not as the list says."""
     try:
         listed = [LINE.fullmatch(line) for line in read_bytes(parts / LIST).decode("ascii", "replace").splitlines()]
     except (OSError, ValueError) as error:
-        raise PartsError(f"{parts / LIST} is no list of parts: {error}. Copy it again.") from error
+        raise UserError(f"{parts / LIST} is no list of parts: {error}. Copy it again.") from error
     names: Mapping[str, str] = {line[2]: line[1] for line in listed if line}
     if len(names) != len(listed) or [*names] != [f"part{number:02}" for number in range(len(names))] or not names:
-        raise PartsError(f"{parts / LIST} is no list of parts that can be unpacked. Copy it again.")
+        raise UserError(f"{parts / LIST} is no list of parts that can be unpacked. Copy it again.")
     for name, sha256 in names.items():
         path = parts / name
         if not path.is_file():
-            raise PartsError(f"{path} is missing. Put every part next to {LIST}, then ask again.")
+            raise UserError(f"{path} is missing. Put every part next to {LIST}, then ask again.")
         if digest(path) != sha256:
-            raise PartsError(f"{path} did not arrive whole: its sha256 is not that of {LIST}. Copy it again.")
+            raise UserError(f"{path} did not arrive whole: its sha256 is not that of {LIST}. Copy it again.")
     return [parts / name for name in names]
 
 
@@ -116,21 +110,20 @@ def _decompressed(paths: list[Path]) -> Iterator[bytes]:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> dict[str, str]:
-    """Writes the files of an archive into `folder`; returns name -> sha256. Raises PartsError where it holds anything that
-    must not be written."""
+    """Writes an archive's files; returns name -> sha256. Raises UserError for anything that must not be written."""
     files: dict[str, str] = {}
     size = 0
     for member in archive:
         name, size = member.name, size + member.size
         if not member.isreg() or len(name) > LONGEST_PATH or not all(map(NAME.fullmatch, name.split("/"))):
-            raise PartsError(f"The parts hold {name[:SHOWN]!r}, which is no name of a file in a folder.")
+            raise UserError(f"The parts hold {name[:SHOWN]!r}, which is no name of a file in a folder.")
         if size > LARGEST:
-            raise PartsError(f"The parts hold more than {LARGEST / 2**30:.0f} GiB.")
+            raise UserError(f"The parts hold more than {LARGEST / 2**30:.0f} GiB.")
         try:
             (folder / name).parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
             files[name] = _written(archive, member, folder / name)
         except (FileExistsError, NotADirectoryError) as error:
-            raise PartsError(f"The parts hold {name[:SHOWN]!r} twice, or as a file and a folder.") from error
+            raise UserError(f"The parts hold {name[:SHOWN]!r} twice, or as a file and a folder.") from error
     return files
 
 

@@ -75,8 +75,7 @@ class Wanted:
 
 
 def find(gpu: str, memory: float | None = None) -> Wanted:
-    """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), with `memory` in gigabytes where that is given. Raises
-    UserError where none is known."""
+    """The card of that name (`RTX 3090`) or memory (`24GB`), with other `memory` in GB if given. Raises UserError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", gpu.strip(), re.IGNORECASE)
     sold = float(match[1]) if match else 0
 
@@ -132,8 +131,7 @@ class Process:
     def held(
         self, variant: str, size: str, batch: int | None, occupied: int, memory: int = 0, *, unfinished: bool = False
     ) -> dict[str, Any]:
-        """What measure/fits.py says, on a card of which something else holds `occupied` bytes; on the wanted card's
-        memory where none is named. Raises UserError where it cannot be counted."""
+        """What measure/fits.py says, on a card of which `occupied` bytes are held. Raises UserError."""
         memory = memory or self._wanted.memory
         question = {"variant": variant, "size": size, "batch": batch, "occupied": occupied, "memory": memory}
         self._process.tell({**question, "unfinished": unfinished})
@@ -150,8 +148,7 @@ class Process:
         return answer
 
     def ends(self, *asked: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As `held`, where the device has always finished, and where it finishes only what the host waits for; the same
-        where nobody asks whether it has."""
+        """As `held`, where the device has always finished, and where it finishes only what the host waits for."""
         finished = self.held(*asked)
         return finished, self.held(*asked, unfinished=True) if finished["queries"] else finished
 

@@ -24,8 +24,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Largest:
-    """Batches and what was found of each. `fits`: the largest that fits, 0 where none does; `too_much`: the smallest that
-    does not, None where none was found."""
+    """Batches and what was found of each: the largest that `fits`, 0 for none, and the smallest `too_much`, or None."""
 
     tries: dict[int, Try] = field(default_factory=dict)
 
@@ -144,9 +143,8 @@ def said_of(found: Largest) -> str:
 
 
 def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int, tries: int = TRIES) -> Largest:
-    """Tries batches from `start` on until the largest that fits is known, and then the smallest that does not: where a
-    straight line of memory over batches reaches the bytes that the card has, else in the middle of what is left. `surely`
-    and `at_most`: these bytes, less what is not counted, at most and at least."""
+    """Tries batches until the largest that fits is known, then the smallest that does not, by a straight line of memory
+    over batches, else in the middle. `surely`, `at_most`: bytes that the card has, less what is not counted."""
     found = Largest()
 
     def tried(batch: int) -> Outcome:
@@ -178,8 +176,7 @@ def _next(below: int, above: int | None, guess: int | None, start: int) -> int:
 
 
 def _guess(found: Largest, room: int) -> int | None:
-    """The last batch before a straight line through two that ended passes the room, or the one after it where that
-    was tried; None where there is no such line or both were."""
+    """The last untried batch before a straight line through two that ended passes the room, or the next; else None."""
     ended = sorted((batch, each.bytes) for batch, each in found.tries.items() if each.bytes)[-2:]
     if len(ended) < 2 or ended[1][1] <= ended[0][1]:
         return None

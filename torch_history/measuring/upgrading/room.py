@@ -15,14 +15,9 @@ from .search import expected_releases
 GIGABYTE = 1e9
 
 
-class NoRoom(UserError):
-    """What is to be measured together does not fit; the text says how much it takes."""
-
-
 @dataclass
 class Room:
-    """The environments in `root` of one `lane`, and the `limit` in gigabytes that they and their cache stay below; None for
-    no limit. `added` are gigabytes that a user's own file adds to each release, about."""
+    """Environments of a `lane` in `root`, the `limit` in gigabytes, None for none, and gigabytes `added` to each."""
 
     root: Path
     lane: str
@@ -40,8 +35,7 @@ class Room:
         return gigabytes(release.version) + self.added
 
     def make(self, releases: Sequence[Release], used: Sequence[str]) -> None:
-        """Removes what is not needed until `releases` fit: of this lane, first those `used` longest ago, then others. Raises
-        NoRoom where they do not fit by themselves."""
+        """Removes others until `releases` fit, first those `used` longest ago. Raises UserError where they never do."""
         if self.limit is None:
             return
         needed = sum(self.takes(release) for release in releases if not self.is_there(release))
@@ -50,7 +44,7 @@ class Room:
             others = [tag for tag in environments.made_in(self.root, self.lane) if tag not in keep]
             if not others:
                 names, whole = ", ".join(release.tag for release in releases), sum(map(self.takes, releases))
-                raise NoRoom(
+                raise UserError(
                     f"{names} take about {whole:.0f} GB together, which with what else is in {self.root} is more than "
                     f"--disk {self.limit:g}GB. Only environments for Python {self.lane} are removed without being asked. "
                     "Allow more, or remove others with `torch-history prune --lane`."
@@ -70,8 +64,7 @@ UNPACKED = 3.0
 
 
 def forecast(releases: Sequence[Release], room: Room, budget: float, explaining: float = 0.0) -> list[str]:
-    """What an upgrade over `releases` takes, in sentences: `budget` and `explaining` are seconds. And whether --disk is too
-    small to look between the ends."""
+    """What an upgrade over `releases` takes, in sentences; `budget` and `explaining` are seconds."""
     ends, between = [releases[0], releases[-1]], releases[1:-1]
     lines = [
         f"Both ends are measured first: {_installing(ends, 2, room)}. After that measuring takes {minutes(budget)} at most, "
@@ -81,12 +74,6 @@ def forecast(releases: Sequence[Release], room: Room, budget: float, explaining:
         more = expected_releases(len(releases)) - len(ends)
         said = _installing(between, more, room)
         lines.append(f"If one function changed, finding its release among {len(between)} takes besides: {said}.")
-        at_once = room.takes(releases[0]) + room.takes(releases[-1]) + max(map(room.takes, between))
-        if room.limit is not None and at_once > room.limit:
-            lines.append(
-                f"That measures {SIDES} releases at the same time, which take about {at_once:.0f} GB: more than --disk "
-                f"{room.limit:g}GB. Both ends will be measured, and no release between them."
-            )
     return lines
 
 

@@ -1,5 +1,4 @@
-"""At which release did each series change? Bisection of several series at once, so that they share what is installed.
-Nothing here measures: who calls says what it is to measure a release, and what two measured ones say of a series."""
+"""At which release did each series change? Bisection of several at once, so that they share what is installed."""
 
 import enum
 import math
@@ -9,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 LITTLE = 2.0
-"""Where neither half of a span is seen to have changed, the search goes on in the half that moved so many times as far as
-the other. With less the change came in several steps, or slowly, and no half holds it."""
+"""How much more one half must have moved for the search to go on there, where neither is seen to have changed."""
 
 
 class Moved(enum.Enum):
@@ -22,8 +20,7 @@ class Moved(enum.Enum):
 
 
 class Look(NamedTuple):
-    """What was seen of a series between two releases. `size` is the logarithm of new over old, without its sign; infinite
-    where one of the two has no number."""
+    """What was seen of a series between two releases; `size` is |log(new / old)|, infinite without a number."""
 
     moved: Moved
     size: float
@@ -31,8 +28,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Span:
-    """Positions of two measured releases between which a series changed: after `old`, at `new` at the latest. `seen` is the
-    narrowest pair around it that was seen to differ, which is the span itself unless noise hid it there."""
+    """A series changed after `old`, at `new` at the latest; `seen` is the narrowest pair that was seen to differ."""
 
     old: int
     new: int
@@ -50,9 +46,8 @@ Task = Mapping[tuple[int, int, int], Sequence[Hashable]]
 
 @dataclass
 class Search:
-    """The state of a search over `count` releases, of which the first and the last are measured. `measure` is given what to
-    measure and returns whether that could be done; `look` compares two measured positions. `most` is the number of releases
-    that may be measured in all, the ends counted in; None for as many as it takes."""
+    """A search over `count` releases, both ends measured. `measure` says if that could be done, `look` compares two
+    positions. `most` releases may be measured, None for as many as it takes."""
 
     count: int
     measure: Callable[[int, Task], bool]
@@ -63,8 +58,7 @@ class Search:
     out_of_reach: set[int] = field(default_factory=set)
 
     def run(self, series: Iterable[Hashable]) -> None:
-        """Narrows the spans of those of `series` whose ends differ, until each is one step wide or nothing can be learnt.
-        An interruption leaves the spans as far as they are known."""
+        """Narrows the spans of those of `series` whose ends differ, until nothing can be learnt or it is stopped."""
         last = self.count - 1
         self.measured |= {0, last}
         for one in series:
@@ -75,8 +69,7 @@ class Search:
             self._split(middle)
 
     def best(self) -> int | None:
-        """The release nearest to the middle of what is open of the largest change; None where nothing is, or no more
-        releases may be measured."""
+        """The release nearest to the middle of the largest open change; None for none, or beyond `most` releases."""
         if self.most is not None and len(self.measured) >= self.most:
             return None
         between = [
@@ -108,8 +101,7 @@ class Search:
                 ]
 
     def _halves(self, series: Hashable, span: Span, middle: int) -> list[Span]:
-        """What is left of a span when its middle is known: the halves that changed, else the one that holds most of it,
-        else the span, which is then settled."""
+        """The halves that changed, else the one that holds most of it, else the span, which is then settled."""
         halves = [(span.old, middle), (middle, span.new)]
         looks = [self.look(series, *half) for half in halves]
         changed = [

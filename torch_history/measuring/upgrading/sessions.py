@@ -46,9 +46,8 @@ class Spent(Exception):
 
 @dataclass
 class Sessions:
-    """Measures releases against each other, and keeps the launches. `left` are the seconds of the budget in which it still
-    may measure; what it installs takes none. A session that has spent its share before is not gone on with unless
-    `goes_on`. `again` measures what is stored once more."""
+    """Measures releases against each other in the seconds `left`. A session that spent its share is not gone on with
+    unless `goes_on`; `again` measures what is stored once more."""
 
     conf: Any
     axis: Axis
@@ -78,8 +77,7 @@ class Sessions:
         return self.request.device
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Case], share: float = 1.0) -> None:
-        """Measures `cases`, all where there are none, on releases in one session, in a `share` of what is left, unless that
-        is stored. Raises NotInstalled, NoRoom, Spent, and KeyboardInterrupt, after which the same call goes on."""
+        """Measures `cases`, or all, in one session and a `share` of the time. Raises NotInstalled, UserError, Spent."""
         key = tags, tuple(cases)
         session = self._session(tags, cases, share * self.left, self.again and key not in self._begun)
         if session.finished or (session.spent and not self.goes_on and key not in self._begun):
@@ -136,7 +134,7 @@ class Sessions:
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request, apart=True)
 
     def install(self, tags: tuple[str, ...]) -> None:
-        """Installs what is not there, and makes room for it first. Raises NotInstalled, and NoRoom."""
+        """Installs what is not there, and makes room for it first. Raises NotInstalled, and UserError."""
         self.room.make([self.axis.find(tag) for tag in tags], self.installed)
         for tag in tags:
             if tag in self.installed:

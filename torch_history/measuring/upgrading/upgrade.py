@@ -23,8 +23,7 @@ from .search import Look, Moved, Search, Task, expected_releases
 from .sessions import Case, NotInstalled, Sessions, Spent
 
 DRIVING = ("worse", "better")
-"""Kinds of verdicts for whose sake releases are installed. Operators and allocations change at nearly every release and cost
-nothing by themselves; they are told as clues."""
+"""Verdicts for whose sake releases are installed: operators and allocations change nearly everywhere at no cost."""
 
 MOST_REFUSED = 2
 """Releases in a row that could not be installed, after which the fault is taken to lie with this machine or its network."""
@@ -44,8 +43,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a series changed: after release `old`, at `new` at the latest, by `change`, which was `seen` between these two
-    releases. `because` is the cause, empty where none is known."""
+    """A `change` after release `old`, at `new` at the latest, `seen` between these two, `because` of a cause."""
 
     old: str
     new: str
@@ -131,8 +129,7 @@ class Answer:
 
 @dataclass
 class Upgrade:
-    """An upgrade over `tags`, oldest first, of which the first and the last are its ends. `most` is the number of releases
-    that may be measured, the ends counted in; None for as many as the changes need by halving."""
+    """An upgrade over `tags`, oldest first. `most` releases may be measured; None for as many as halving needs."""
 
     tags: tuple[str, ...]
     laboratory: Sessions
@@ -151,8 +148,7 @@ class Upgrade:
         self._refused = 0
 
     def run(self) -> None:
-        """Measures what is needed and not stored, in the budget. What is interrupted leaves what is known so far. Raises
-        NoRoom, and UserError where an end cannot be measured, or several releases between them cannot be installed."""
+        """Measures what is needed and not stored. Raises UserError, and UserError where too many releases are refused."""
         both = self.tags[0], self.tags[-1]
         self.tell(f"Measuring both ends, {both[0]} and {both[1]}.")
         try:

@@ -18,8 +18,7 @@ SCHEMA = 1
 
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
 UNSURE = "No change is certain."
-UNTOLD = "Nothing can be told yet: it was interrupted before there was enough evidence of a change."
-"""Where no series changed: all numbers told, some inconclusive, and some inconclusive because it was interrupted."""
+"""Where no series changed: all numbers told, or some inconclusive."""
 
 
 def text(found: Answer, failed: Sequence[Change] = ()) -> str:
@@ -38,8 +37,7 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
 
 
 def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
-    """A table of what changed and a line for each other time and memory of a process. Unchanged counts are in the
-    summary alone."""
+    """A table of what changed, and a line for each other time and memory. Unchanged counts are in the summary."""
     old, new = found.ends
     lines = [f"### {escape(found.file)}: PyTorch {escape(old)} → {escape(new)}", ""]
     if found.rows:
@@ -127,8 +125,6 @@ def nothing(found: Answer) -> str:
     """What is said where no series changed."""
     every = found.comparison.changes
     unsure = sum(change.verdict is Verdict.CANT_TELL for change in every)
-    if found.unfinished and unsure:
-        return UNTOLD
     return f"{UNSURE} {unsure} of {len(every)} series are inconclusive, listed below." if unsure else UNCHANGED
 
 
@@ -139,8 +135,7 @@ def rest(found: Answer, wanted: Callable[[Change], bool] = lambda change: True) 
 
 
 def seen(change: Change) -> str:
-    """How small a change would have been seen, where the sentence does not say so itself; and that a time is the same only
-    within its margin, where its interval says that it differs."""
+    """How small a change would have been seen, and that a time is the same only within its margin."""
     if change.verdict is not Verdict.SAME or change.detectable is None:
         return ""
     differs = change.low is not None and change.high is not None and not change.low <= 1 <= change.high
