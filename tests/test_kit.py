@@ -144,8 +144,6 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds files that this program did not make"):
         make.make(tmp_path, "3.12", lambda _: None)
-    with pytest.raises(UserError, match=r"made for Python 3\.10, .*, and not for 2\.7"):
-        make.make(tmp_path / "kit", "2.7", lambda _: None)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -200,7 +198,7 @@ def kit(environments, tmp_path_factory) -> Iterator[Path]:  # noqa: F811
     """A kit for the Python of the releases that tests install."""
     folder = tmp_path_factory.mktemp("gpu") / "kit"
     size = make.make(folder, "3.11", lambda _: None)
-    assert size <= make.MOST_BYTES
+    assert size <= 60 * 2**20  # it travels in one call of a service that takes 64 MiB
     yield folder
     shutil.rmtree(folder)
 

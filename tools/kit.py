@@ -25,9 +25,6 @@ from torch_history.system.files import write_atomically
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """For which kit.lock holds the packages."""
 
-MOST_BYTES = 60 * 2**20
-"""What a kit may weigh, so that it travels in one call of a service that takes 64 MiB."""
-
 WRITTEN = Path(__file__).with_name("in_kit")
 """The scripts of a kit, and its README, in which the version of Python is left open."""
 
@@ -44,12 +41,8 @@ TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
 
 
 def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
-    """Makes the kit in `folder` for a version of Python such as `3.12`, and returns its bytes. Raises UserError where that
-    version is not served, the folder holds something else, or a package cannot be had."""
-    if python not in PYTHONS:
-        raise UserError(
-            f"A kit is made for Python {', '.join(PYTHONS)}, and not for {python}. Choose one with --for-python."
-        )
+    """Makes the kit in `folder` for one of PYTHONS, and returns its bytes. Raises UserError where the folder holds something
+    else, or a package cannot be had."""
     if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
     for name in (SUITE, SITE):
@@ -63,26 +56,17 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     shutil.copytree(WRITTEN, folder, dirs_exist_ok=True)
     about = (folder / README).read_text(encoding="utf-8")
     (folder / README).write_text(about.format(python=python), encoding="utf-8")
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    if size > MOST_BYTES:
-        raise UserError(
-            f"The kit takes {size / 2**20:.0f} MiB, and at most {MOST_BYTES / 2**20:.0f} are wanted. Say so to us."
-        )
-    return size
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _copy(suite: Path) -> None:
-    leave = shutil.ignore_patterns(*NOT_MEASURING)
-    for name in COPIED:
-        source = program.SOURCES / name
-        suite.mkdir(parents=True, exist_ok=True)
+    for name in (*COPIED, LISTED):
+        source, target = program.SOURCES / name, suite / name
+        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, suite / name, ignore=leave)
-        else:
-            shutil.copy2(source, suite / name)
-    if (program.SOURCES / LISTED).exists():
-        (suite / LISTED).parent.mkdir(parents=True)
-        shutil.copy2(program.SOURCES / LISTED, suite / LISTED)
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns(*NOT_MEASURING))
+        elif source.exists():
+            shutil.copy2(source, target)
     shutil.copytree(program.PACKAGE, suite / "torch_history", ignore=shutil.ignore_patterns(*NOT_MEASURING, "suite"))
 
 
@@ -117,9 +101,9 @@ def _commit() -> str:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, resolve_path=True))
-@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
+@click.option("--for-python", "python", default="3.12", show_default=True, type=click.Choice(PYTHONS))
 def main(folder: Path, python: str) -> None:
-    """Makes a FOLDER that measures a GPU without a network.
+    """Makes a FOLDER that measures a GPU without a network, with the torch of the Python there.
 
     It holds the suite, this program and its packages. Take it to the machine with the GPU and run `./measure` there.
     """

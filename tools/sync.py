@@ -6,7 +6,6 @@ wheels, and put where they belong in `releases.toml`; what stands there is neith
 also adds to `releases.lock` the packages of each release that it lacks, with the sha256 of each file.
 """
 
-import difflib
 import io
 import re
 import subprocess
@@ -200,12 +199,6 @@ def _entry(release: Release) -> str:
     return "\n".join(lines) + "\n"
 
 
-def difference(path: Path, text: str) -> str:
-    """What would change in `path`, as diff prints it; empty where nothing would."""
-    before = path.read_text(encoding="utf-8").splitlines(True)
-    return "".join(difflib.unified_diff(before, text.splitlines(True), path.name, f"{path.name} (new)", n=1))
-
-
 def write(path: Path, text: str) -> None:
     """Writes the axis, if it is one. Raises UserError and leaves the file as it was where it is none."""
     scratch = path.with_name(f"{path.name}.new")
@@ -270,7 +263,8 @@ def main() -> None:
     try:
         new, sentences = find(suite.axis, configured_index())
         text = with_releases(suite.list.read_text(encoding="utf-8"), new)
-        print(difference(suite.list, text), *sentences, sep="\n")
+        for sentence in sentences:
+            print(sentence)
         write(suite.list, text)
         for release in Axis.load(suite.list).releases:
             for lane in LANES:
