@@ -4,8 +4,7 @@
 
 Installs nothing, reaches nothing and needs nothing but torch, NumPy and this folder. The recorder is asked by the same
 program, where a process runs on it, so that a certificate can say where the two differ. Each case has a process and a time
-limit of its own. What is known is written every few seconds, so that an interruption loses little. No time is taken, so
-cases run beside each other.
+limit of its own. What is known is written every ten cases. No time is taken, so cases run beside each other.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ BYTES_OF_ONE = 4 * 2**30
 """How many run at the same time at most, as the processors and the GPU's memory allow: each holds a context of half a
 gigabyte, and what its case takes."""
 
-WRITTEN_EVERY = 5.0
-
 
 def bytes_of(call: Callable[[], object]) -> dict:
     """Bytes and allocations of one warm call by PyTorch's own counters, its caching allocator's cache emptied before.
@@ -96,23 +93,6 @@ def _recorded(call: Callable[[], object], by_design: str) -> dict:
     }
 
 
-def _profiled(call: Callable[[], object]) -> dict:
-    found = launched(call)
-    # On a GPU the calls of a library are kernels.
-    return {
-        "kernels": dict(Counter(found.kernels)),
-        "library_calls": None,
-        "copies": found.copies,
-        "waits": found.waits,
-    }
-
-
-def _waits_alone(call: Callable[[], object]) -> dict:
-    with explained(), recording() as found:
-        call()
-    return {"waits": sum(found.waits.values())}
-
-
 def _answer(case: Case, workload: Any, recorded: bool) -> dict:
     """What a case takes and launches. Raises what the workload raises, and Refused."""
     with explained() if recorded else contextlib.nullcontext():
@@ -122,9 +102,13 @@ def _answer(case: Case, workload: Any, recorded: bool) -> dict:
         for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
             call()
     if not recorded:
-        return {**bytes_of(call), **_profiled(call)}
+        told, found = bytes_of(call), launched(call)
+        of_call = {"kernels": dict(Counter(found.kernels)), "copies": found.copies, "waits": found.waits}
+        return {**told, **of_call, "library_calls": None}  # on a GPU the calls of a library are kernels
     if case.variant in counted.WAITS_ALONE:
-        return _waits_alone(call)
+        with explained(), recording() as seen:
+            call()
+        return {"waits": sum(seen.waits.values())}
     by_design = counted.READS_BY_DESIGN.get(case.variant, "")
     return agreed(lambda: {**bytes_of(call), **_recorded(call, by_design)})
 
@@ -164,24 +148,13 @@ def _properties() -> dict:
         return {"unknown": of_error(error)}
 
 
-class _File:
-    """What is known so far, in the file that is named; replaced as a whole, so that it is never half of it."""
-
-    def __init__(self, path: str, known: dict) -> None:
-        self.known, self._path, self._last = known, path, 0.0
-
-    def write(self) -> None:
-        scratch = f"{self._path}.{os.getpid()}"
-        with open(scratch, "w", encoding="utf-8") as stream:
-            json.dump(self.known, stream, indent=1, sort_keys=True)
-            stream.write("\n")
-        os.replace(scratch, self._path)
-        self._last = time.monotonic()
-
-    def add(self, name: str, answer: dict) -> None:
-        self.known["cases"][name] = answer
-        if time.monotonic() - self._last > WRITTEN_EVERY:
-            self.write()
+def _write(known: dict, path: str) -> None:
+    """Replaces the file as a whole, so that it is never half of it."""
+    scratch = f"{path}.{os.getpid()}"
+    with open(scratch, "w", encoding="utf-8") as stream:
+        json.dump(known, stream, indent=1, sort_keys=True)
+        stream.write("\n")
+    os.replace(scratch, path)
 
 
 def questions() -> dict:
@@ -214,23 +187,22 @@ def main() -> None:
     listed = cases({name: (of.variants, of.sizes) for name, of in workloads.items()})
     wanted = [case for case in listed if not case.left_out]
     left_out = {case.name: case.left_out for case in listed if case.left_out}
-    known = {"format": FORMAT, "here": about, "cases": {}, "left_out": left_out, "recorder": recorded}
-    file = _File(options.file, known)
+    found: dict[str, dict] = {}
+    known = {"format": FORMAT, "here": about, "cases": found, "left_out": left_out, "recorder": recorded}
     work = [(case.name, functools.partial(asked, case, workloads[case.question], recorded)) for case in wanted]
     try:
         beside = max(1, min(BESIDE, os.cpu_count() or 1, about["memory"] // BYTES_OF_ONE))
         left = options.within - (time.monotonic() - began)
         for number, (name, answer) in enumerate(answers(work, beside, EACH, left), 1):
-            file.add(name, answer)
-            if number % 10 == 0 or number == len(work):
-                _say(number, len(work), time.monotonic() - began)
+            found[name] = answer
+            if number % 10 == 0:
+                _write(known, options.file)
+                seconds = time.monotonic() - began
+                left = seconds / number * (len(work) - number)
+                said = f"{number} of {len(work)} cases after {seconds:.0f} s, about {left:.0f} s are left"
+                print(said, file=sys.stderr, flush=True)
     finally:
-        file.write()
-
-
-def _say(done: int, of: int, seconds: float) -> None:
-    left = seconds / done * (of - done)
-    print(f"{done} of {of} cases after {seconds:.0f} s, about {left:.0f} s are left", file=sys.stderr, flush=True)
+        _write(known, options.file)
 
 
 if __name__ == "__main__":
