@@ -190,7 +190,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def once(folder) -> Path:
-    pack(folder, folder.with_name("parts"), 1_200_000, 2, lambda done, total: None)
+    pack(folder, folder.with_name("parts"), 1_200_000)
     return folder.with_name("parts")
 
 
@@ -508,8 +508,8 @@ def work(tmp_path_factory) -> Iterator[Path]:
 def real_parts(work) -> Path:
     """Its parts, packed in less time and into more bytes than `tools.carry` takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tools.carry.pack.FILTERS", [{"id": lzma.FILTER_LZMA2, "preset": 0}])
-        pack(work / "payload", work / "parts", 60 * 2**20, os.cpu_count() or 1, lambda done, total: None)
+        patch.setattr("tools.carry.pack.FILTERS", "--lzma2=preset=0")
+        pack(work / "payload", work / "parts", 60 * 2**20)
     return work / "parts"
 
 

@@ -65,7 +65,8 @@ def carry(
     PART bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
     read from `results`. Raises UserError."""
     payload = prepare(release, python, architecture, work, results, lock, tell)
-    packed = pack(payload, target, PART, os.cpu_count() or 1, _percent(tell))
+    tell("Packing it")
+    packed = pack(payload, target, PART)
     shutil.rmtree(work)
     return packed
 
@@ -110,18 +111,6 @@ def _once(folder: Path, make: Callable[[Path], None], words: str, tell: Tell) ->
         make(unfinished)
         unfinished.rename(folder)
     return folder
-
-
-def _percent(tell: Tell) -> Callable[[int, int], None]:
-    told = -1
-
-    def say(done: int, total: int) -> None:
-        nonlocal told
-        if total and (now := 100 * done // total) >= told + 5:
-            told = now
-            tell(f"Packed {now} %")
-
-    return say
 
 
 def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) -> tuple[Path, str]:
