@@ -4,13 +4,13 @@ A room is a folder or a single module of torch_history. An arrow leads from a ro
 those that do something, not the groups that they belong to. An option that a command takes from `run` is one of `run`.
 """
 
-import ast
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools", "workloads")
@@ -38,20 +38,6 @@ def lines(paths: list[Path]) -> int:
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The rooms that a module of torch_history imports, wherever the import stands in its text."""
-    home = path.relative_to(ROOT).with_suffix("").parts
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[list[str]] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = [*home[: len(home) - node.level]] if node.level else []
-            base += node.module.split(".") if node.module else []
-            names = [[*base, alias.name] for alias in node.names]
-        yield from (name[1] for name in names if name[0] == OURS and len(name) > 1)
-
-
 def rooms() -> dict[str, list[Path]]:
     """Room of torch_history -> its modules."""
     found: dict[str, list[Path]] = defaultdict(list)
@@ -63,7 +49,12 @@ def rooms() -> dict[str, list[Path]]:
 
 def arrows() -> dict[str, set[str]]:
     """Room of torch_history -> the other rooms that it imports."""
-    return {room: {name for path in paths for name in imported(path)} - {room} for room, paths in rooms().items()}
+    graph = grimp.build_graph(OURS)
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in graph.modules - {OURS}:
+        others = {other.split(".")[1] for other in graph.find_modules_directly_imported_by(name) if other != OURS}
+        found[name.split(".")[1]] |= others - {name.split(".")[1]}
+    return found
 
 
 def commands(command: click.Command) -> Iterator[click.Command]:
