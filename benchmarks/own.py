@@ -326,18 +326,10 @@ def of_first_calls(module: Any) -> ModuleType:
     return view
 
 
-def of_commands(module: Any) -> ModuleType:
-    """The workload as processes."""
-    view = _view(module, PROCESS)
-    view.variants = dict(module.commands)
-    view.sizes = {"": {}}
-    return view
-
-
-def _view(module: Any, measured: str) -> Any:
-    """A copy of the module with those of its metrics that are measured in one way."""
+def _view(module: Any, measured: str, **others: Any) -> Any:
+    """A copy of the module with `others` and those of its metrics that are measured in one way."""
     view: Any = ModuleType(module.__name__)
-    view.__dict__.update(vars(module))
+    view.__dict__.update({**vars(module), **others})
     view.METRICS = tuple(name for name in metrics_of(module.METRICS) if METRICS[name].measured == measured)
     return view
 
@@ -346,7 +338,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     STEADY: functools.partial(_view, measured=STEADY),
     SEQUENCE: of_first_calls,
     RESIDENT: functools.partial(_view, measured=RESIDENT),
-    PROCESS: of_commands,
+    PROCESS: lambda module: _view(module, PROCESS, variants=dict(module.commands), sizes={"": {}}),
 }
 """How a metric is measured -> the workload as that is done."""
 

@@ -31,7 +31,8 @@ class _Child:
                 os.setsid()
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
                 os.close(self.pipe)
-                _write_all(writer, json.dumps(_answer(work)).encode())
+                with os.fdopen(writer, "w", encoding="ascii") as stream:
+                    stream.write(json.dumps(_answer(work)))
             finally:
                 os._exit(0)
         os.close(writer)
@@ -61,11 +62,6 @@ def _answer(work: Callable[[], dict]) -> dict:
         return work()
     except Exception as error:
         return {"failed": of_error(error)}
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def answers(work: list, beside: int, each: float, within: float) -> Iterator[tuple]:

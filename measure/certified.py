@@ -162,20 +162,15 @@ def questions() -> dict:
     return {name: importlib.import_module(f"workloads.{name}") for name in (*QUESTIONS, *NOT_ASKED)}
 
 
-def in_its_surroundings() -> None:
-    """Starts this program anew with what it inherits alone, unless it was started so: torch may have read more already."""
-    if ALONE not in os.environ:
-        kept = {**inherited(os.environ, PLACES), ALONE: "1"}
-        os.execve(sys.executable, [sys.executable, "-m", "measure.certified", *sys.argv[1:]], kept)
-
-
 def main() -> None:
     """Asks, writes, and says on stderr how far it is. Exits with 1 and a sentence where there is no usable GPU."""
     parser = argparse.ArgumentParser(description="Asks this machine's GPU what each case takes and launches.")
     parser.add_argument("file", help="where the answers go")
     parser.add_argument("--within", type=float, default=WITHIN, help="seconds for all cases")
     options = parser.parse_args()
-    in_its_surroundings()
+    if ALONE not in os.environ:  # anew, with what it inherits alone: torch may have read more already
+        kept = {**inherited(os.environ, PLACES), ALONE: "1"}
+        os.execve(sys.executable, [sys.executable, "-m", "measure.certified", *sys.argv[1:]], kept)
     began = time.monotonic()
     # A process that asked CUDA could not fork the ones that use it, so this question is one of another process too.
     about = dict(answers([("here", here)], 1, EACH, EACH))["here"]

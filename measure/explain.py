@@ -349,28 +349,16 @@ def _what(each: Any, storages: set) -> tuple:
     return {"kept_objects": 1, f"of {name}": 1}, size
 
 
-def _collector_off() -> None:
-    gc.disable()
-
-
-def _onednn_off() -> None:
-    torch.backends.mkldnn.set_flags(False)
-
-
 def _fuser_off() -> None:
     torch._C._jit_set_texpr_fuser_enabled(False)
     torch._C._jit_override_can_fuse_on_cpu(False)
 
 
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-SETTINGS = {
-    "collector_off": _collector_off,
-    "onednn_off": _onednn_off,
+SETTINGS: dict[str, Callable[[], object]] = {
+    "collector_off": gc.disable,
+    "onednn_off": lambda: torch.backends.mkldnn.set_flags(False),
     "fuser_off": _fuser_off,
-    "one_thread": _one_thread,
+    "one_thread": lambda: torch.set_num_threads(1),
 }
 """What a lever may set within the process, before the case is built; levers.toml names them."""
 

@@ -29,6 +29,7 @@ def environment() -> dict:
     """
     shown = torch.__config__.show()
     settings = dict(re.findall(r"(\w+)=([^,\n]*)", shown))
+    llvm = getattr(torch._C, "_llvm_enabled", None)
     return {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
@@ -37,7 +38,7 @@ def environment() -> dict:
         "mkl": _found(r"Math Kernel Library Version ([\d.]+)", shown),
         "compiler": _found(r"- (GCC \S+|clang \S+)", shown),
         "cpu_capability": _found(r"CPU capability usage: (.+)", shown),
-        "fuses_on_cpu": _fuses_on_cpu(),
+        "fuses_on_cpu": bool(llvm()) if llvm else None,
         "architectures": torch._C._cuda_getArchFlags().split() if hasattr(torch._C, "_cuda_getArchFlags") else [],
         "threads": THREADS,
         # Of a path the file's name: where it lies is this machine's matter.
@@ -48,11 +49,6 @@ def environment() -> dict:
         "packages": _packages(),
         **_installation(),
     }
-
-
-def _fuses_on_cpu() -> bool | None:
-    asked = getattr(torch._C, "_llvm_enabled", None)
-    return None if asked is None else bool(asked())
 
 
 def _found(pattern: str, text: str) -> str | None:

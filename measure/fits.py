@@ -39,7 +39,11 @@ def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
     told = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
     print(json.dumps(told), file=answers, flush=True)
     for line in questions:
-        print(json.dumps(_in_process(workload, json.loads(line))), file=answers, flush=True)
+        try:
+            answer = counted.in_process(functools.partial(_answer, workload, **json.loads(line)))
+        except RuntimeError as error:
+            answer = {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def batch_of(workload: Any) -> object:
@@ -91,20 +95,14 @@ def _call(workload: Any, variant: str, size: str, batch: object) -> None:
     del result
 
 
-def _in_process(workload: ModuleType, question: dict) -> dict:
-    try:
-        return counted.in_process(functools.partial(_answer, workload, **question))
-    except RuntimeError as error:
-        return {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
-
-
 def _answer(
     workload: ModuleType, variant: str, size: str, batch: object, memory: int, occupied: int, unfinished: bool = False
 ) -> dict:
     os.environ["RECORDER_MEMORY"], os.environ["RECORDER_OCCUPIED"] = str(memory), str(occupied)
     if unfinished:
         os.environ[record.UNFINISHED] = "1"
-    _be_ended_first()
+    with open("/proc/self/oom_score_adj", "w") as stream:
+        stream.write("1000")  # where the host's memory runs out, the system ends this process before any other
     try:
         device.require_fork()
         return held(workload, variant, size, batch)
@@ -112,12 +110,6 @@ def _answer(
         return {"refused": str(refused)}
     except Exception as error:
         return {"failed": of_error(error)}
-
-
-def _be_ended_first() -> None:
-    """Where the host's memory runs out, the system ends this process before any other."""
-    with open("/proc/self/oom_score_adj", "w") as stream:
-        stream.write("1000")
 
 
 def main(load: Callable[[str], ModuleType]) -> None:

@@ -68,7 +68,9 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None) -> dict:
     taken, quickest = 0.0, float("inf")
     block, since, spent = 0.0, 0, 0.0
     while (told := os.read(_PIPES[0], 1)) == TAKE:
-        _follow()
+        there = os.sched_getaffinity(_ASKS)
+        if there != os.sched_getaffinity(0):  # whoever asks has looked for a quiet processor
+            os.sched_setaffinity(0, there)
         if anew and since >= LEAST_OF_A_BUILD and spent * BUILDING > anew.seconds:
             call, since, spent = anew.build(), 0, 0.0
         seconds, whole = _stretch(call, calls, on, again=block < LONG_BLOCK)
@@ -100,13 +102,6 @@ def _stretch(call: Callable[[], object], calls: int, on: str, again: bool) -> tu
     if after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw:
         seconds = min(seconds, worked / len(blocks))
     return seconds / calls, sum(blocks)
-
-
-def _follow() -> None:
-    """Goes to the processors on which whoever asks is: it has looked for a quiet one."""
-    there = os.sched_getaffinity(_ASKS)
-    if there != os.sched_getaffinity(0):
-        os.sched_setaffinity(0, there)
 
 
 def _resident() -> int:
