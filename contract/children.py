@@ -13,12 +13,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def dies_with_parent() -> Callable[[], None]:
-    """A function that makes the process in which it is called die when the one that asked for it does.
-
-    Ask in the parent, call in the child: `Popen(command, preexec_fn=dies_with_parent())`, or first in what was forked. The
-    system watches the thread that forked, so that thread has to live as long as the child should. A grandchild is not
-    included. Raises OSError in the child where the system refuses.
-    """
+    """A function that makes the process in which it is called die when the one that asked for it does: `preexec_fn` of
+    a Popen, or first in what was forked. The system watches the thread that forked, so that has to live as long as the
+    child should. A grandchild is not included. Raises OSError in the child where the system refuses."""
     return functools.partial(_ending(), os.getpid())
 
 

@@ -1,7 +1,4 @@
-"""What do many small works answer, each in a process of its own and none for too long? No torch.
-
-Of a work that ends without an answer, or takes too long, that is known, and the others go on.
-"""
+"""What do many small works answer, each in a process of its own and none for too long? No torch."""
 
 from __future__ import annotations
 

@@ -23,19 +23,17 @@ class NoCard(Exception):
     """The driver or the GPU cannot be asked; the text is one sentence that says why."""
 
 
-def asked(device: int = 0) -> dict:
-    """What the driver says of a GPU: `name`, `memory` in bytes, and `attributes`, number of a CUdevice_attribute as text ->
-    what cuDeviceGetAttribute answers, for those of properties.txt that this driver knows. All are text and int.
-
-    `device` counts those that CUDA_VISIBLE_DEVICES shows. Raises NoCard.
-    """
+def asked() -> dict:
+    """What the driver says of the first GPU: `name`, `memory` in bytes, and `attributes`, number of a
+    CUdevice_attribute as text -> what cuDeviceGetAttribute answers, for those of properties.txt that this driver knows.
+    Raises NoCard."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise NoCard(f"The driver of NVIDIA GPUs cannot be loaded: {error}.") from error
     handle, memory, name = ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(256)
     _require(driver, "cuInit", ctypes.c_uint(0))
-    _require(driver, "cuDeviceGet", ctypes.byref(handle), ctypes.c_int(device))
+    _require(driver, "cuDeviceGet", ctypes.byref(handle), ctypes.c_int(0))
     _require(driver, "cuDeviceGetName", name, ctypes.c_int(len(name)), handle)
     _require(driver, "cuDeviceTotalMem_v2", ctypes.byref(memory), handle)
     attributes, value = {}, ctypes.c_int()

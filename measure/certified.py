@@ -55,11 +55,9 @@ gigabyte, and what its case takes."""
 
 
 def bytes_of(call: Callable[[], object]) -> dict:
-    """Bytes and allocations of one warm call by PyTorch's own counters, its caching allocator's cache emptied before.
-
-    `requested`: what tensors asked for, None before torch 2.0, which does not count it. `allocated`: in blocks. Of both
-    the peak above the beginning, and what is retained while the result is alive. `peak_reserved`: of the whole process.
-    """
+    """Bytes and allocations of one warm call by PyTorch's own counters, its caching allocator's cache emptied before:
+    `requested` by tensors, None before torch 2.0, `allocated` in blocks, of both the peak above the beginning and what
+    is retained while the result is alive; `peak_reserved` of the whole process."""
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()

@@ -22,7 +22,6 @@ from .facts import MARK
 DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
 """A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
 
-
 WHEELS = {
     "sm_37": ("1.8.0", "2.0.1"),
     "sm_50": ("1.8.0", "2.7.1"),
@@ -93,12 +92,9 @@ def wanted(what: str) -> bool:
 
 
 def ready(device: str) -> None:
-    """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA.
-
-    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it, and NotMeasured where this
-    process cannot start CUDA. On the recorder nothing is asked here, because a process that asked could not fork the ones
-    that count.
-    """
+    """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA. Raises
+    DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it, and NotMeasured where CUDA cannot
+    be started. On the recorder nothing is asked, because a process that asked could not fork the ones that count."""
     torch.set_num_threads(THREADS)
     if device != "cuda":
         return

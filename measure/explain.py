@@ -1,7 +1,6 @@
 """Where does the time of one call go? Seconds of a warm call, and what of them belongs to operators, functions and symbols.
 
-Each function takes a call that is already warm and gives plain numbers that JSON can hold. Nothing here changes the version
-of a benchmark: what it finds is evidence of causes and stands on no line of a series.
+Each takes a call that is already warm. What it finds is evidence of causes and changes no version of a benchmark.
 """
 
 from __future__ import annotations

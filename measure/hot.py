@@ -1,7 +1,6 @@
 """What runs in a call? Where in which library the processor is, which operators and which of Python's functions are called.
 
-For a record of what a release's code is (`python -m tools.fingerprint`): counts and places, no times. Nothing here changes
-the version of a benchmark.
+For a record of what a release's code is (`python -m tools.fingerprint`): it changes no version of a benchmark.
 """
 
 from __future__ import annotations

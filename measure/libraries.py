@@ -27,12 +27,9 @@ _MKL_SET = re.compile(r"^MKL_VERBOSE .*\(Intel\(R\) (AVX[\w.-]*|SSE[\w.-]*)\)", 
 
 
 def answered(cases: Iterable[tuple[str, Callable[[], Callable[[], object]]]]) -> dict[str, str]:
-    """Name of a case -> what answered it, such as `oneDNN convolution jit:avx2` or `MKL SGEMM`, NEITHER where nobody said.
-
-    Each case is a name and what builds its call; one that raises is left out. On Intel's processors MKL says its instruction
-    set: `MKL SGEMM (AVX-512)`. Where the process ends early, all that is there is `""` -> why. This process must not have
-    called either of them.
-    """
+    """Name of a case -> what answered it, such as `oneDNN convolution jit:avx2` or `MKL SGEMM (AVX-512)`, NEITHER where
+    nobody said. Each case is a name and what builds its call; one that raises is left out. Where the process ends
+    early, all that is there is `""` -> why. This process must not have called either of them."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             return sequence._in_a_fork(lambda: _asked(cases, Path(folder, "said")))

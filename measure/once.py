@@ -3,13 +3,10 @@
     python once.py start QUESTION VARIANT ANSWER
     python once.py command ANSWER WORD...
 
-looks at one step of a start, or at a program of Python, in the process that is started so, and writes what it saw to the
-file ANSWER. Nothing can be repeated within a process, so an alarm looks now and then which function runs, and the
-processes that it starts are timed. This file is imported there before torch is, so whatever it need not have is imported
-within functions.
-
-Like explain.py it changes no version of a benchmark: what it finds is evidence of causes.
-"""
+looks at one step of a start, or at a program of Python, in the process that is started so. An alarm looks now and then
+which function runs, and the processes that it starts are timed. This file is imported there before torch is, so
+whatever it need not have is imported within functions. What it finds is evidence of causes and changes no version of a
+benchmark. """
 
 from __future__ import annotations
 

@@ -28,11 +28,8 @@ VARIANTS = ("subprocess", "subprocess_start", *ON_HOST)
 
 
 def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
-    """The counts of a case by metric, as `counted.counts` has them.
-
-    Raises Refused where a GPU would show something else, or where this process takes device memory itself: how many bytes
-    were requested cannot be told then. Raises what the workload raises where a release cannot run it.
-    """
+    """The counts of a case by metric, as `counted.counts` has them. Raises what that raises, and Refused where this
+    process takes device memory itself: how many bytes were requested cannot be told then."""
     return in_process(lambda: _counts(workload, variant, size, seed))
 
 

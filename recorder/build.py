@@ -158,8 +158,7 @@ def build(
     without: Collection[str] = (),
 ) -> Built:
     """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`. `devices`: a
-    file as devices.toml, or cards by their keys, the default first. The entries `without` lose their bodies, to try what a
-    missing one does. Raises Refused."""
+    file as devices.toml, or cards by their keys, the default first. Raises Refused."""
     wheel = find_wheel(environment)
     asked = _read(wheel)
     target = folder or environment / "recorder"

@@ -1,13 +1,6 @@
-"""What did one call allocate, launch, copy and wait for? Read from the recorder, inside a process that runs on it.
-
-    with recording() as recorded:
-        call()
-    recorded.sound()
-    recorded.kernels, recorded.requested_peak
-
-The standard library alone, Python 3.9: it is imported inside each release's environment. Counts and bytes only; no time ever
-comes from here.
-"""
+"""What did one call allocate, launch, copy and wait for? `with recording() as recorded: call()` asks the recorder,
+inside a process that runs on it. The standard library alone, Python 3.9: it is imported inside each release's
+environment."""
 
 from __future__ import annotations
 

@@ -2,12 +2,10 @@
 
     python -m research.conformance --release 2.6.0 --release 1.13.1 --card turing
 
-Takes the tests from Debian's source package of the nearest release with `apt-get`, and keeps nothing of them.
-Each release is installed (3 GiB) and removed again. A test has a process of its own. Where the host asked whether the device
-had finished, the test is run again on one that finishes only what the host waits for. What is known is kept in
-docs/generated/conformance.json, beside the page. Exit code 1 where a test is wrong and nothing says so, or fails with
-nothing in the recorder's log.
-"""
+Takes the tests from Debian's source package of the nearest release with `apt-get`, and keeps nothing of them. Each
+release is installed (3 GiB) and removed again. Where the host asked whether the device had finished, a test is run
+again on one that finishes only what the host waits for. What is known is kept in KEPT. Exit code 1 where a test is
+wrong and nothing says so, or fails with nothing in the recorder's log."""
 
 import argparse
 import functools

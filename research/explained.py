@@ -5,9 +5,7 @@ does an explanation end in its time?
     python -m research.explained 139612      these, once more
     python -m research.explained --budget    changes drawn of those that results/ tells: what explaining them takes
 
-Each file is measured and explained by the commands that a user has, for about ten minutes. What they say is kept in
-explained-reports.json in docs/generated/, beside the page public-reports.md, a table of which is written from that.
-"""
+Each file is measured and explained by the commands that a user has, for ten minutes. What they say is kept in SAID."""
 
 import itertools
 import json

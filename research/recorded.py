@@ -3,10 +3,8 @@
     python -m research.recorded 2.0.1 2.15.0   what people measured on real GPUs (public_reports.toml), of these releases
     python -m research.recorded                the largest changes of counts (recorded_changes.toml) that nobody asked yet
 
-Each release is installed (3 GiB) and removed again. What scripts print is kept in public-reports.json and
-recorded-changes.json in docs/generated/, beside the pages public-reports.md and recorded-changes.md, which are written from
-that. The scripts know nothing of the suite. Exit code 1 where a number is not the one that a GPU gave.
-"""
+Each release is installed (3 GiB) and removed again. What scripts print is kept in GIVEN and ASKED, from which the pages
+are written. The scripts know nothing of the suite. Exit code 1 where a number is not the one that a GPU gave."""
 
 import json
 import subprocess

@@ -1,9 +1,5 @@
-"""For which torch is each torchvision and torchaudio built? uv asks the package index what each of their versions requires.
-
-    python -m tools.companions
-
-adds to contract/companions.json what it lacks: about two seconds for each version.
-"""
+"""For which torch is each torchvision and torchaudio built? uv asks the package index: `python -m tools.companions`
+adds to contract/companions.json what it lacks, two seconds for each version."""
 
 import json
 import re

@@ -1,9 +1,5 @@
-"""Writes what the documents take from results/: docs/generated/, the README's findings, each question's claim.
-
-    python -m tools.document [--check]
-
-`--check` writes nothing; exit code 1 means that a file is out of date.
-"""
+"""Writes what the documents take from results/: docs/generated/, the README's findings, each question's claim. `python
+-m tools.document --check` writes nothing; exit code 1 means that a file is out of date."""
 
 import json
 import sys

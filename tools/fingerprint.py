@@ -2,12 +2,10 @@
 functions run in the suite's series, and what these functions' instructions are.
 
     python -m tools.fingerprint                  all releases of the axis, newest first
-    python -m tools.fingerprint 2.14.1 2.15.0    these first, also those that have a series with too few samples, and then
-                                                 what these have that others lack
+    python -m tools.fingerprint 2.14.1 2.15.0    these first, also those that have a series with too few samples
 
-A release that is not installed is installed (2 to 5 GB) to see what runs in it, and removed again; libraries alone are read
-from its wheel on the package index. It takes about five minutes a release, and can be interrupted: what is done is kept.
-"""
+A release that is not installed is installed (2 to 5 GB) to see what runs in it, and removed again. It takes about five
+minutes a release, and can be interrupted: what is done is kept."""
 
 import contextlib
 import io

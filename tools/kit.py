@@ -1,10 +1,5 @@
-"""What does a GPU that reaches no network need, to be measured with the torch that it has? A folder that holds all of it.
-
-    python -m tools.kit FOLDER [--for-python 3.12]
-
-The suite and this program as they are here, and for one version of Python the packages that measuring takes, checked
-against kit.lock. Nothing is installed there: the folder's script names what lies in it.
-"""
+"""What does a GPU that reaches no network need, to be measured with the torch that it has? A folder with the suite and
+this program as they are here, and for one Python the packages that measuring takes, checked against kit.lock."""
 
 import json
 import re
@@ -41,8 +36,8 @@ TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
 
 
 def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
-    """Makes the kit in `folder` for one of PYTHONS, and returns its bytes. Raises UserError where the folder holds something
-    else, or a package cannot be had."""
+    """Makes the kit in `folder` for one of PYTHONS, and returns its bytes. Raises UserError where the folder holds
+    something else, or a package cannot be had."""
     if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
     for name in (SUITE, SITE):

@@ -1,10 +1,7 @@
 """What did this machine measure since its last commit, and how does it come into results to which others add meanwhile?
 
-`python -m tools.measured take FOLDER` copies that from the checkout which is the working folder into a new one: of the
-machine's own files the lines that the commit lacks. `python -m tools.measured add FOLDER` adds such a copy to the results of
-a checkout, line by line, as `torch-history fleet run` does. So no line is removed, and none comes back that was excluded
-in between.
-"""
+`python -m tools.measured take FOLDER` copies the lines of the machine's own files that the commit lacks into a new
+folder, and `add FOLDER` adds them to a checkout. So no line is removed, and none that was excluded comes back."""
 
 import argparse
 import subprocess

@@ -1,10 +1,5 @@
-"""Moves the lines of launches in results/ into files that gzip compresses, which Git and people carry more easily.
-
-    make pack
-
-Every line comes through as it is: what is compressed is read back and compared before the lines go. New measurements append
-to a new file beside the compressed one. A command that was interrupted is finished by the next.
-"""
+"""Moves the lines of launches in results/ into files that gzip compresses: what is compressed is read back and compared
+before the lines go. A command that was interrupted is finished by the next. New measurements append to a new file."""
 
 import gzip
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Takes the pictures in docs/pictures/: the first two screens of the site, on a desktop and a phone, light and dark.
-
-python -m tools.pictures html
-"""
+"""Takes the pictures in docs/pictures/: the first two screens of the site, on a desktop and a phone, light and dark."""
 
 import shutil
 import sys

@@ -1,8 +1,5 @@
-"""How large is the project, and is it larger than it may be? `make size` prints it; exit code 1 beyond a cap.
-
-A room is a folder or a single module of torch_history. An arrow leads from a room to another that it imports. Commands are
-those that do something, not the groups that they belong to. An option that a command takes from `run` is one of `run`.
-"""
+"""How large is the project, and is it larger than it may be? `make size` prints it; exit code 1 beyond a cap. A room is
+a folder or a single module of torch_history. An arrow leads from a room to another that it imports."""
 
 import sys
 from collections import defaultdict

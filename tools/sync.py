@@ -1,10 +1,5 @@
-"""Which releases does the package index have that the axis has not? Found, described by what the index tells of their
-wheels, and put where they belong in `releases.toml`; what stands there is neither moved nor changed.
-
-    make sync
-
-also adds to `releases.lock` the packages of each release that it lacks, with the sha256 of each file.
-"""
+"""Which releases does the package index have that the axis has not? Put where they belong in `releases.toml`, by what
+their wheels say, and their packages into `releases.lock`; what stands there is neither moved nor changed."""
 
 import io
 import re

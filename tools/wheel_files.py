@@ -1,9 +1,5 @@
-"""What do the files of a release say of it? Read from its environment, where the files lie that `releases.lock` names.
-
-    python -m tools.wheel_files
-
-adds to `wheels.json` what it lacks of the releases that are installed. Nothing of them is run.
-"""
+"""What do the files of a release say of it? `python -m tools.wheel_files` adds to `wheels.json` what it lacks of the
+releases that are installed. Nothing of them is run."""
 
 import json
 import re
@@ -37,8 +33,7 @@ PIECE = 2**24
 
 def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str], None]) -> dict[str, Wheel]:
     """Reads the releases that `path` lacks from their environments in `env`, and the sizes of their downloads from the index
-    at `address`; each is stored as soon as it is read. `say` is told which are not installed. Raises UserError where the
-    index is out of reach or has other files than the lock names."""
+    at `address`. Raises UserError where the index is out of reach or has other files than the lock names."""
     known = load(path)
     lock = Lock.read(path.with_name(LOCK_FILE))
     with PyPISimple(address) as index:

@@ -14,8 +14,8 @@ FILTERS = "--x86 --lzma2=preset=6"
 
 
 def pack(folder: Path, target: Path, limit: int) -> list[Path]:
-    """Packs every file in `folder` into parts in `target`, of at most `limit` bytes each, and lists them last. xz tells on a
-    terminal how far it is. Raises UserError where one of the programs fails."""
+    """Packs every file in `folder` into parts in `target`, of at most `limit` bytes each, and lists them last. xz tells
+    on a terminal how far it is. Raises UserError where one of the programs fails."""
     target.mkdir(parents=True, exist_ok=True)
     for old in (target / LIST, *target.glob("part*")):
         old.unlink(missing_ok=True)

@@ -74,7 +74,6 @@ DOCUMENTS: dict[str, str] = _LISTED["documents"] | {
 }
 """What templates/pages.toml lists. Causes that were found by hand have their evidence on the page of their question."""
 
-
 SHARED = ("app.js", "common.js", "data/index.js")  # the scripts of every page
 
 AT_ONCE = 32
@@ -82,7 +81,6 @@ AT_ONCE = 32
 
 STEPS = ("reading results", "comparing releases", "writing pages")
 """What `publish_site` does one after the other."""
-
 
 STEADY = ("time", "forward_time")
 """Metrics that a script times: seconds of a call that was made before."""
