@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import torch
 
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
-from contract.words import of_error, storable
+from contract.words import storable
 from measure import THREADS, clock, constants, explain, facts, hot, once, process, sequence, start_up, stopwatch
 from measure.beside import answers
 from workloads import Unavailable
@@ -58,21 +58,18 @@ def _workload(name: str) -> ModuleType:
 
 def _in_another_process(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
     """The step's answer, or {"failed": why}."""
-    work = [("step", lambda: _answered(workload, request, step, places))]
-    return dict(answers(work, 1, math.inf, math.inf))["step"]
+
+    def answered() -> dict:
+        try:
+            return _done(workload, request, step, places)
+        except _REFUSED as error:
+            return {"failed": str(error)}
+
+    return dict(answers([("step", answered)], 1, math.inf, math.inf))["step"]
 
 
 _REFUSED = (Unavailable, explain.CannotProfile, once.CannotLook, process.CommandFailed, start_up.Refused)
 """What says in a sentence why a step cannot be done."""
-
-
-def _answered(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
-    try:
-        return _done(workload, request, step, places)
-    except _REFUSED as error:
-        return {"failed": str(error)}
-    except Exception as error:
-        return {"failed": of_error(error)}
 
 
 def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict:

@@ -30,12 +30,10 @@ SEED = 20240229
 
 
 def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
-    """First a line on what can be asked, then a line for each line of `questions`, until these end.
-
-    A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied`
-    (bytes of the card, and of it what something else holds), and perhaps `unfinished`: whether the device finishes only
-    what the host waits for. The answer is that of `held`, or has `refused` or `failed`: a sentence.
-    """
+    """First a line on what can be asked, then a line for each line of `questions`, until these end. A question has
+    `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied` (bytes of the card,
+    and of it what something else holds), and perhaps `unfinished`: whether the device finishes only what the host waits
+    for. The answer is that of `held`, or has `refused` or `failed`: a sentence."""
     told = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
     print(json.dumps(told), file=answers, flush=True)
     for line in questions:
@@ -58,11 +56,8 @@ def batch_of(workload: Any) -> object:
 def held(workload: Any, variant: str, size: str, batch: object) -> dict:
     """Bytes that the workload took in `CALLS` calls: `peak_allocated` and `peak_reserved` by the caching allocator,
     `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `retries`: how often the
-    allocator gave its cache back because the card had no more; `library_calls`: of cuBLAS; `queries`: how often it was asked
-    whether the device had finished, when it need not have.
-
-    Raises Refused where a GPU would show something else.
-    """
+    allocator gave its cache back because the card had no more; `queries`: how often it was asked whether the device had
+    finished, when it need not have. Raises Refused where a GPU would show something else."""
     device.require_code_for(record.capability())
     out_of_memory = False
     with recording() as recorded:
@@ -80,7 +75,6 @@ def held(workload: Any, variant: str, size: str, batch: object) -> dict:
         "peak_reserved": torch.cuda.max_memory_reserved(),
         "peak_taken": recorded.peak,
         "retries": stats.get("num_alloc_retries", 0),
-        "library_calls": len(recorded.library_calls),
         "queries": sum(recorded.queries.values()),
         "out_of_memory": out_of_memory,
     }

@@ -6,7 +6,7 @@
 looks at one step of a start, or at a program of Python, in the process that is started so. An alarm looks now and then
 which function runs, and the processes that it starts are timed. This file is imported there before torch is, so
 whatever it need not have is imported within functions. What it finds is evidence of causes and changes no version of a
-benchmark. """
+benchmark."""
 
 from __future__ import annotations
 

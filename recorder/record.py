@@ -41,13 +41,6 @@ class Event(NamedTuple):
     direction: str
 
 
-class Copy(NamedTuple):
-    """A copy of so many bytes in one of `DIRECTIONS`."""
-
-    direction: str
-    bytes: int
-
-
 class Recording:
     """What was asked of CUDA between two moments, in order; complete when its `with` block has ended. Bytes are those that
     passed cudaMalloc: whole segments with PyTorch's caching allocator, else what each tensor asked for."""
@@ -69,9 +62,9 @@ class Recording:
         return [event.name for event in self._of("library_call")]
 
     @property
-    def copies(self) -> list[Copy]:
+    def copies(self) -> list[Event]:
         """Copies, in order. Copies within the host are left out."""
-        return [Copy(e.direction, e.bytes) for e in self._of("copy") if e.direction != DIRECTIONS[0]]
+        return [event for event in self._of("copy") if event.direction != DIRECTIONS[0]]
 
     @property
     def waits(self) -> Counter[str]:
@@ -79,9 +72,9 @@ class Recording:
         return Counter(event.name for event in self._of("wait"))
 
     @property
-    def read_backs(self) -> list[Copy]:
+    def read_backs(self) -> list[Event]:
         """Copies from the device after something was launched there, whose values are wrong because nothing ran."""
-        return [Copy(event.direction, event.bytes) for event in self._of("read_back")]
+        return self._of("read_back")
 
     @property
     def assumptions(self) -> Counter[str]:
@@ -230,11 +223,6 @@ def unfinished() -> Iterator[None]:
     finally:
         if ours:
             del os.environ[UNFINISHED]
-
-
-def taken() -> int:
-    """Bytes of device memory that are taken now, as they were asked of cudaMalloc."""
-    return int(_library().recorder_bytes())
 
 
 @contextlib.contextmanager

@@ -123,7 +123,7 @@ def test_what_a_program_asks_for_is_counted_to_the_byte(program):
     )
     assert recorded["kernels"] == ["add(float*, int)"] * 2
     assert recorded["library_calls"] == ["cublasSgemm_v2"]
-    assert recorded["copies"] == [["host to device", 1000], ["device to device", 100]]
+    assert [copy[2:] for copy in recorded["copies"]] == [[1000, "host to device"], [100, "device to device"]]
     assert recorded["fills"] == [600]
     assert recorded["waits"] == {"cudaStreamSynchronize": 1}
     assert recorded["allocations"] == [1000, 600, 100]
@@ -243,7 +243,7 @@ def test_memory_of_another_process_is_shared_and_not_taken_twice(program):
 
 def test_what_is_read_from_shared_memory_is_refused(program):
     recorded = program(SHARING + "cudaMemcpyAsync(&back, a, 4, 2, NULL); return back;")
-    assert recorded["read_backs"] == [["device to host", 4]]
+    assert [copy[2:] for copy in recorded["read_backs"]] == [[4, "device to host"]]
     assert "4 bytes back" in recorded["refused"]
 
 
@@ -662,14 +662,14 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:" + sys.argv[2]
 import torch
-from recorder.record import recording, taken
+from recorder.record import _library, recording
 with recording() as recorded:
     held = [torch.empty(size, dtype=torch.uint8, device="cuda") for size in json.loads(sys.argv[3])]
     stats = torch.cuda.memory_stats()
     print(stats["requested_bytes.all.current"], stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"])
     del held[1:]
     torch.cuda.empty_cache()
-    print(torch.cuda.memory_reserved(), taken())
+    print(torch.cuda.memory_reserved(), _library().recorder_bytes())
 recorded.sound()
 print(recorded.peak)
 """

@@ -7,12 +7,11 @@ functions run in the suite's series, and what these functions' instructions are.
 A release that is not installed is installed (2 to 5 GB) to see what runs in it, and removed again. It takes about five
 minutes a release, and can be interrupted: what is done is kept."""
 
-import contextlib
 import io
 import sys
 import time
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,8 @@ def seen_in(suite: Suite, conf: Any, tag: str, python: str, folder: Path) -> See
         launch.close()
 
 
-@contextlib.contextmanager
-def libraries(file: DistributionPackage, index: PyPISimple, folder: Path) -> Iterator[list[Path]]:
-    """The libraries of a wheel, read from the index in pieces into `folder` and removed again."""
+def libraries(file: DistributionPackage, index: PyPISimple, folder: Path) -> list[Path]:
+    """The libraries of a wheel, read from the index in pieces into `folder`, over those of another."""
     paths = []
     with zipfile.ZipFile(io.BufferedReader(Remote(index.s, file), PIECE)) as archive:
         for name in fingerprints.LIBRARIES:
@@ -86,11 +84,7 @@ def libraries(file: DistributionPackage, index: PyPISimple, folder: Path) -> Ite
                 path = folder / name
                 path.write_bytes(archive.read(f"torch/lib/{name}"))
                 paths.append(path)
-    try:
-        yield paths
-    finally:
-        for path in paths:
-            path.unlink()
+    return paths
 
 
 def declare(of: tuple[str, str], lock: Lock, index: PyPISimple) -> None:
@@ -159,8 +153,8 @@ def step(
         if look and not was_there:
             environments.prune(suite.env, lambda other: other == tag, python)
     keys = every_key() if look or (known and known.series) else ()
-    with libraries(file, index, folder) as paths:
-        found = fingerprints.of_release(tag, python, file.digests["sha256"], paths, seen, keys, known)
+    paths = libraries(file, index, folder)
+    found = fingerprints.of_release(tag, python, file.digests["sha256"], paths, seen, keys, known)
     path = code.write(found)
     took, size = time.monotonic() - began, path.stat().st_size
     print(f"{tag} on Python {python} ({at}): {len(found.series)} series, {len(found.symbols)} functions, "
