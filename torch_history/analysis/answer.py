@@ -1,5 +1,4 @@
-"""The answer sheet of a comparison: time, first calls, memory, what broke, in a line each, how sure that is, and what was
-not measured; then its findings. Made of what `compare` found, the same in the command, as data and in Markdown."""
+"""The answer sheet of a comparison, made of what `compare` found: the same in the command, as data and in Markdown."""
 
 from __future__ import annotations
 
@@ -154,8 +153,7 @@ def _reasons(changes: Iterable[Change]) -> str:
 
 
 def unchanged(changes: Iterable[Change]) -> str:
-    """What is said where there are no findings, in words that a full stop follows: that no change was detected, which is no
-    answer where the times, or most of them, are inconclusive, or where a change was seen once and not again."""
+    """What is said where there are no findings, in words that a full stop follows: inconclusive times are no answer."""
     changes = list(changes)
     if seen := sum(change.verdict.kind in ("worse", "better", "changed") for change in changes):
         return f"no change is certain: {_many(seen, 'series', 'series')} changed, and not when a cause was looked for"

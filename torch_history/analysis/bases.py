@@ -1,5 +1,4 @@
-"""What do CPUs, counts of CUDA and GPUs each say of a claim? A row per claim, with a cell for each basis, which is a device,
-side by side; none stands in the place of another, and advice is given for a CPU and for a GPU apart."""
+"""What do CPUs, counts of CUDA and GPUs say of a claim? A cell for each basis; none stands in the place of another."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +22,8 @@ NO_TIMES_ON_A_GPU = "Not known: only times can decide this claim, and none was m
 
 @dataclass(frozen=True)
 class Answered:
-    """What one lane says of the claims. `subject` is its processor or GPU in words, `card` what the recorder pretended.
-    `words` has the answers of all releases, question -> (release, word), oldest first; `newest` the newest release that
-    was measured, else the newest of all, with its answer; `answers` are those that are known whole, question -> release."""
+    """What one lane says of the claims: `words` of all releases, question -> (release, word), oldest first; `newest`,
+    the newest release that was measured, else the newest of all, with its answer; `answers`, question -> release."""
 
     subject: str
     machine: str
@@ -68,9 +66,8 @@ def _subject(record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One claim on all bases, by device in the order of BASES: `cells` in sentences, and `bands`, release -> the word of its
-    answer, from the same histories; and what to do on a `cpu` and on a `gpu`, in `brief` on both, and `advised` on both for
-    each release."""
+    """One claim on all bases, by device: `cells` in sentences, `bands`, release -> word, and what to do on a `cpu` and
+    a `gpu`."""
 
     question: str
     words: str
@@ -88,8 +85,7 @@ class Row:
 
 
 def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certificate] = ()) -> list[Row]:
-    """A row for each claim that any lane was asked about. Of the lanes of a device the one decides what to do in which the
-    newest release was decided; on a GPU counts do where nothing that was measured there decides."""
+    """A row for each claim that was asked; that lane of a device decides in which the newest release was decided."""
     lanes, tags = list(lanes), [release.tag for release in axis.releases]
     is_on_gpu = any(lane.setting.device == "cuda" for lane in lanes)
     nothing = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "Not measured." if is_on_gpu else NO_GPU}
@@ -131,9 +127,8 @@ def _place(lane: Answered, question: str, axis: Axis) -> tuple[object, ...]:
 def _advice(
     question: str, of: Mapping[str, Sequence[Answered]], unknown: tuple[str, str], tag: str = "", brief: bool = False
 ) -> tuple[str, str]:
-    """What to do on a CPU and on a GPU, by the first lane of each device that has an answer, on release `tag` or on its
-    newest; `unknown` where none has. What a GPU measured goes before what was counted, unless both say the same and counts
-    know of another release."""
+    """What to do on a CPU and on a GPU, by the first lane of each that has an answer, else `unknown`. What a GPU
+    measured goes before counts, unless both say the same and counts know of another release."""
     told: dict[str, tuple[str, str, str]] = {}
     for device, lanes in of.items():
         for lane in lanes:
@@ -161,8 +156,7 @@ def _cell(
 
 
 def _histories(question: str, lanes: Sequence[Answered]) -> list[tuple[Answered, dict[str, str]]]:
-    """The first lane of each machine, and the answers of all its lanes in one history, release -> word; a lane that
-    contradicts another one of its machine is by itself."""
+    """The first lane of each machine with the answers of all its lanes; one that contradicts them is by itself."""
     groups: list[tuple[Answered, dict[str, str]]] = []
     for lane in lanes:
         words = dict(lane.words[question])

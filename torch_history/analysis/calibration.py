@@ -35,8 +35,7 @@ LEAST_HELD = 0.93
 """What intervals say of themselves, and the least share of them that shall hold the truth."""
 
 MANY = 40
-"""Intervals from which their share itself is held against LEAST_HELD: one is 2.5 %. Of fewer it is missed where chance
-explains so few less than once in twenty times."""
+"""Intervals from which their share is held against LEAST_HELD; of fewer, chance has to explain it in one of twenty."""
 
 STEADY = ("time",)
 SINGLE = ("first_call", "second_call", "median_call", "worst_call")
@@ -54,8 +53,7 @@ FACT = "planted"
 
 @dataclass(frozen=True)
 class Share:
-    """Of `series` of which something should be so, it is so of `hits`: a planted change was called changed in its
-    direction, or an interval holds the truth. `aim` is the least share; `by_chance` says that few may miss it by chance."""
+    """Of so many `series` it is so of `hits`; `aim` is the least share, which few may miss by chance if `by_chance`."""
 
     words: str
     series: int
@@ -76,10 +74,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the launches of one calibration say. `same` are the verdicts on times of the release against itself, `beside`
-    those on times without a change in the arm where others have one; `planted` is what was found of planted times and
-    counts, `held` how often intervals hold the truth, and `false_counts` the counts that are told as changed and were not,
-    in words."""
+    """Verdicts on times of the release against itself (`same`) and on unchanged ones `beside` others; what was found of
+    planted times and counts, how often intervals `held` the truth, and `false_counts` in words."""
 
     release: str
     environment: str
@@ -182,8 +178,7 @@ def _planted_counts(launches: Sequence[Launch]) -> list[Share]:
 
 
 def _held(measured: History, launches: Iterable[Launch]) -> list[Share]:
-    """How often intervals hold the truth where that is known: of unchanged times in both arms, and of steady calls whose
-    processes told what was planted. A single call after a planted delay takes longer itself, by nobody knows how much."""
+    """How often intervals hold a truth that is known: of unchanged times, and steady calls whose delay was told."""
     really = _really_planted(launches)
     found: dict[tuple[float, str], list[bool]] = defaultdict(list)
     for arm in (SECOND, LONGER):
@@ -202,8 +197,7 @@ def _held(measured: History, launches: Iterable[Launch]) -> list[Share]:
 
 
 def _really_planted(launches: Iterable[Launch]) -> dict[Series, float]:
-    """Series of steady calls -> how many times as long the calls of the arm LONGER were made, as their processes told it:
-    the geometric mean over launches. Launches of before that was told are not in it."""
+    """Series of steady calls -> how many times as long calls of LONGER were made: the geometric mean over launches."""
     found: dict[Series, list[float]] = defaultdict(list)
     for launch in launches:
         for case in launch.cases:

@@ -1,6 +1,4 @@
-"""Why did a number change? What `torch-history explain` found, else somebody by hand, else what else moved in the same case,
-which is evidence and no proof. What moved in the environment is said once of a comparison: releases differ in all of it at
-once."""
+"""Why did a number change? What `explain` found, else somebody by hand, else what else moved in the case: no proof."""
 
 import functools
 import math
@@ -91,8 +89,7 @@ class Basis(Enum):
 
 @dataclass(frozen=True)
 class Because:
-    """Why a number changed: the end of its sentence without the releases `since` which it is so, `by_hand` the rows of FOUND
-    that say it, and what was measured `against` it."""
+    """Why a number changed: the end of its sentence, `since` when, by which rows of FOUND, what stands `against` it."""
 
     clause: str
     basis: Basis
@@ -117,9 +114,8 @@ class Because:
 
 
 class Known(NamedTuple):
-    """Evidence of `torch-history explain`, reduced to what a sentence needs: of a series of one environment from `old` to
-    `new`, by how much these differ, the verdict, and the words that follow a comma. `seen_on` is the processor where that
-    is not the machine's whose series it explains."""
+    """Evidence of `explain`, reduced to what a sentence needs; `seen_on` is the processor where that is another
+    machine's."""
 
     environment: str
     benchmark: str
@@ -147,9 +143,8 @@ ABSENT = "NOT THERE"
 
 
 def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
-    """All evidence of a machine, of an own file in this `version` where that is given, that is of the benchmarks' present
-    versions; and for one that measures on a processor what was found on others, which their words name: causes, and that a
-    difference was not there."""
+    """Evidence of a machine for the benchmarks' present versions, of an own file in this `version`; and what was found
+    on other machines' processors, which their words name: causes, and that a difference was not there."""
     own = _known(results, machine, TOLD, version)
     others = sorted(path.parent for path in results.glob(f"*/{stored.FOLDER}") if path.parent.name != machine)
     if not others or not _cpu_of(results / machine):
@@ -174,8 +169,7 @@ def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, t
 
 
 def unconfirmed(results: Path, machine: str, found: History) -> list[tuple[Series, str, str]]:
-    """Series of `found`, with an old and a new release, between which `explain` looked for a change and did not see it
-    again. What was measured since counts more."""
+    """Series and releases between which `explain` did not see a change again; what was measured since counts more."""
     here, told = sources.here(), []
     for one in stored.read(results, machine):
         series = Series(one.environment, one.benchmark, one.parameters)
@@ -206,9 +200,8 @@ def _cpu_of(folder: Path) -> str:
 
 
 SHARE = 0.5
-"""A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
-proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %. Of
-what evidence found between two releases, at least this share is still there between ends further apart that it explains."""
+"""The least share, in logarithms, that a number's ratio has of that of a time that it explains: one allocation less of
+eight is no cause of a factor of 2.5. So much of what evidence found is still there between ends further apart."""
 
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
@@ -220,8 +213,7 @@ def why(
     known: Iterable[Known] = (),
     code: Mapping[Series, WhatChanged] | None = None,
 ) -> dict[Series, Because]:
-    """Series -> why it changed, for every changed time and for what a fusion or one of FOUND explains. `old` and `new` are
-    the environments of the releases, `known` the machine's evidence, and `code` what changed in what runs in a series."""
+    """Series -> why it changed, by both environments, the machine's evidence `known`, and `code` of changed times."""
     beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
     changes = list(changes)
     known = list(known)
@@ -403,8 +395,7 @@ def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> Becau
 def _explained(
     change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]
 ) -> Because | None:
-    """What evidence says of a change: of the same series, between the two releases, the same way and of at least SHARE of
-    the size; where it is of a part of the way, that part is still there. The largest where there are several."""
+    """What evidence says of a change of the same series, the same way, of at least SHARE of the size; the largest."""
     before, now = (_version(facts.get("torch", "")) for facts in (old, new))
     ends, size = (before, now), abs(math.log(change.factor)) if change.factor else 0.0
     fitting = [
@@ -427,8 +418,7 @@ def _explained(
 
 
 def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> Because | None:
-    """That a change takes back the one before it, which evidence explains: it starts where that ended, and the level is the
-    same as before, within the margin."""
+    """That a change takes back the one before it, which evidence explains: the level of before, within the margin."""
     before, margin = _version(old.get("torch", "")), math.log1p(change.series.margin)
     came = [one for one in known if _is_of(one, change.series) and before == _version(one.new[1:])]
     for one in came:

@@ -1,7 +1,5 @@
-"""Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence. A
-claim of bytes or counts is exact; one of time is decided size by size from the level that the ratio of two variants within
-rounds has: it holds where the whole interval lies beyond `BORDER`, and fails where it lies within. What the recorder counted
-never decides a claim of time."""
+"""Does a claim hold on a release? Bytes and counts are exact; a claim of time is decided size by size: it holds where
+the whole interval of the ratio of two variants within rounds lies beyond `BORDER`, and fails where it lies within."""
 
 import itertools
 import math
@@ -25,15 +23,13 @@ from .steps import Kind, Step
 from .verdicts import ERROR_RATE, Evidence, human
 
 BORDER = 1.05
-"""The ratio of two variants from which one of them is the slower. Two builds of one source differ by less: an answer does
-not depend on where a compiler happened to put a loop."""
+"""The ratio from which a variant is the slower: two builds of one source differ by less."""
 
 STALL = 5.0
 """The slowest later call in medians from which a sequence has stalled; `measure/sequence.py` counts with the same number."""
 
 RESULT_BYTES = {"small": 4 * 30_000 * 500, "paper": 4 * 242_991 * 500}
-"""Size of intersection -> bytes of its result, 4 N M: N boxes with M boxes in float32, as `workloads/intersection.py` has
-them."""
+"""Size of intersection -> bytes of its result, 4 N M: N boxes with M boxes in float32."""
 
 CAUSES = 3
 """Sentences at most that tell why an answer changed."""
@@ -54,9 +50,8 @@ NEEDS_TIMES = "Only times can decide this claim; counts cannot."
 
 @dataclass(frozen=True)
 class Answer:
-    """`word` is HOLDS, PARTLY, FAILS, UNKNOWN or UNMEASURED; `sentence` gives its numbers; `part` says of a PARTLY where the
-    claim holds and where it does not, else it is empty. `instead` says what is quicker on that release than what the claim
-    praises, `beside` what counts say of a claim that they do not decide; both are empty where there is nothing to say."""
+    """`word` is HOLDS, PARTLY, FAILS, UNKNOWN or UNMEASURED; `sentence` gives its numbers, `part` where a PARTLY holds,
+    `instead` what is quicker than what the claim praises, `beside` what counts say of it without deciding."""
 
     word: str
     sentence: str
@@ -67,8 +62,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Interval:
-    """A ratio, and the interval that holds it. `rounds` are those that measured both sides; `low` and `high` are None
-    where that is fewer than two, which is no evidence of a time."""
+    """A ratio and its interval, None of fewer than two `rounds` with both sides: no evidence of a time."""
 
     ratio: float
     low: float | None
@@ -105,8 +99,7 @@ Values = Mapping[Key, Mapping[Block, float]]
 
 
 class Ratios:
-    """How many times as much one variant takes as another, of one question on all releases of a lane, release -> values:
-    its sizes and releases tell each other of noise and of what sessions do."""
+    """How many times as much one variant takes as another, on all releases of a lane, release -> values."""
 
     def __init__(self, values: Mapping[str, Values]) -> None:
         self._values = values
@@ -151,8 +144,7 @@ def _logarithms(values: Values, metric: str, of: str, to: str) -> Iterator[tuple
 
 
 def _interval(level: float, error: float, freedom: float, rounds: int) -> Interval:
-    """That of two one-sided tests at ERROR_RATE each, as of a SAME. An answer that needs all of its sizes is not shared
-    between them: each has to pass (Berger 1982)."""
+    """Of two one-sided tests at ERROR_RATE, not shared between sizes: each has to pass (Berger 1982)."""
     if rounds < 2:
         return Interval(math.exp(level), None, None, rounds)
     evidence = Evidence(np.array(level), np.array(error), np.array(freedom))
@@ -307,8 +299,7 @@ def selection(numbers: Numbers) -> Answer:
 
 
 def quicker(numbers: Numbers, question: str, than: str, rivals: Iterable[str], part: str) -> str:
-    """Which of `rivals` surely take less time than the variant `than`, in how many of the sizes that hold `part`; empty
-    where none does."""
+    """Which of `rivals` surely take less time than `than`, in how many sizes that hold `part`; empty for none."""
     sizes = [size for size in numbers.sizes("time", than) if part in size]
     said = []
     for variant in rivals:
@@ -333,8 +324,7 @@ def start_up(numbers: Numbers) -> Answer:
 def _by_time(
     deciding: Mapping[str, Interval | None], slow: str, quick: str, others: Mapping[str, Interval | None] | None = None
 ) -> Answer:
-    """Whether `slow` takes longer than `quick` in the sizes that decide; the sentence names the extremes of them and, after
-    them, of the other sizes."""
+    """Whether `slow` takes longer than `quick` in the `deciding` sizes; the sentence names the extremes."""
     known = {size: ratio for size, ratio in deciding.items() if ratio is not None}
     if not known:
         return _missing("this comparison")
@@ -431,8 +421,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
         return DECIDE[self.question](numbers)
 
     def answer(self, numbers: Numbers, device: str = "cpu") -> Answer:
-        """What `decide` says of that device's numbers, with what is quicker than the variant that the advice praises. A
-        claim of time has no answer on the recorder, whatever was counted."""
+        """What `decide` says, with what is quicker than what is praised; the recorder decides no claim of time."""
         if device == "recorder" and self.needs_times:
             beside = selection_waits(numbers) if self.question == "selection" else ""
             return Answer(UNMEASURED, f"{NEEDS_TIMES} {beside}".strip(), beside=beside)
@@ -441,8 +430,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
         return replace(self.decide(numbers), instead=instead)
 
     def advice_on(self, setting: Setting, release: str, answer: Answer, brief: bool = False) -> str:
-        """What to do on the device that the answer is of, with what and which release that rests on; in `brief` its first
-        sentence, and that release."""
+        """What to do on the device of the answer, and on which release that rests; in `brief` its first sentence."""
         advice = self.advice.get(answer.word) or UNDECIDED[answer.word]
         if brief:
             return f"{advice.first} {'Counted' if setting.device == 'recorder' else 'Measured'} on {release}."
@@ -470,8 +458,7 @@ UNDECIDED = {
 
 
 def answers(found: History) -> dict[str, dict[str, Answer]]:
-    """Question -> release -> its answer, for what one environment measured. A release without a number of a question has
-    an answer as well: that it was not measured there."""
+    """Question -> release -> its answer, for what one environment measured, UNMEASURED where nothing was."""
     device = setting_of(found).device
     measured = list(dict.fromkeys(release for of in found.values() for release in of))
     values = _values(found)
@@ -532,8 +519,7 @@ def _passed_over(answered: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, s
 
 @dataclass(frozen=True)
 class Turn:
-    """An answer that changed: `old` is the last release of the answer `before`, `new` the first of `after`; `why` is what
-    happened in between to the numbers that the claim depends on, the largest first."""
+    """An answer that changed from the last release of `before` to the first of `after`; `why`: the largest causes."""
 
     old: str
     new: str
@@ -543,8 +529,7 @@ class Turn:
 
 
 def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable[tuple[Step, str]]) -> list[Turn]:
-    """Where the answers of a claim, (release, word) oldest first, changed; `happened` are the lane's steps with their
-    sentences. A release without an answer is passed over."""
+    """Where answers, (release, word) oldest first, changed; `happened` are the lane's steps with their sentences."""
     position = {release: i for i, (release, _) in enumerate(answered)}
     claim = CLAIMS[question]
     moves: list[tuple[int, float, str]] = []
@@ -573,9 +558,8 @@ def as_data(
     answered: Mapping[str, Mapping[str, Answer]],
     happened: Sequence[tuple[Step, str]] = (),
 ) -> list[dict[str, Any]]:
-    """Each claim as the site shows it. `words` are the answers of all releases, question -> (release, word), oldest first;
-    `found` has the newest of them, which decides what to do and what is drawn, with what `answers` says of it; `happened`
-    as in `turns`."""
+    """Each claim as the site shows it; `words` are of all releases, (release, word) oldest first, `happened` as in
+    `turns`."""
     setting = setting_of(found)
     data = []
     for question, claim in CLAIMS.items():
@@ -597,8 +581,7 @@ def as_data(
 
 
 def _picture(found: History, question: str, wanted: Shown) -> dict[str, Any] | None:
-    """What shows a claim: the benchmark, the size and those of its variants that have numbers there. Of several sizes it is
-    the one with numbers of most releases, then the one in which a variant changed most."""
+    """A benchmark, the size with numbers of most releases, and then the largest change, and its variants."""
     shown: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(dict)
     for series, releases in found.items():
         if (series.question, series.metric) != (question, wanted.metric) or len(series.parameters) != 2:

@@ -1,5 +1,4 @@
-"""What changed in the code that runs in a series, between two releases? Read from results/code/; nothing is run.
-docs/code.md says what each class means, and what it does not."""
+"""What changed in the code that runs in a series? Read from results/code/; docs/code.md says what each class means."""
 
 import enum
 import functools
@@ -21,8 +20,7 @@ PART = 0.2
 """Share of the samples from which on changed or moved code may be what changed."""
 
 MOSTLY = 0.8
-"""Share of the samples from which on code outside PyTorch is; and share of the difference that changed code must hold to be
-called its cause."""
+"""Share of the samples for code outside PyTorch, and share of the difference for changed code to be its cause."""
 
 NEXT_TO_NONE = 0.05
 """Share of the samples in changed code up to which a size tells of another one that its code did not change."""
@@ -101,9 +99,8 @@ CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)
 
 @dataclass(frozen=True)
 class Function:
-    """A function that runs in a series, with its share of the samples at the end where it was seen, and what it is in each
-    wheel; `loops` are its hot loop's instructions and first bytes of 64, old and new, where both have one. `stays`: of a
-    library that PyTorch's libraries hold, whether its code runs at both ends."""
+    """A function with its share of the samples, `old` and `new`; `loops` are its hot loop's instructions and first
+    bytes of 64, old and new; `stays`: of a library that PyTorch's hold, whether its code runs at both ends."""
 
     name: str
     state: State
@@ -138,9 +135,8 @@ def library_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator that is called another number of times a call, and the share of the operators' own time that the calls
-    take which one release lacks; `inside` is that with all that they call. `is_redeclared`: an entry of its name in
-    native_functions.yaml is another one, is new or gone."""
+    """An operator that is called another number of times, and the share of the operators' own time of the calls that
+    one release lacks, `inside` with all that they call. `is_redeclared`: its entry in native_functions.yaml differs."""
 
     name: str
     old: float
@@ -152,9 +148,8 @@ class Operator:
 
 @dataclass(frozen=True)
 class WhatChanged:
-    """The class of a change, with what shows it. Shares are of the samples at that end where more is changed; `outside` are
-    the libraries that are not PyTorch's with theirs. `case` is what was looked at, on the processor `profiled_on`.
-    `is_cause`: what changed holds enough of the samples for the whole difference."""
+    """The class of a change. `shares` are of the samples at the end where more is changed, `outside` of libraries that
+    are not PyTorch's; `case` was looked at. `is_cause`: what changed holds enough for the whole difference."""
 
     kind: Kind
     case: str
@@ -179,8 +174,7 @@ class CodePair:
     new: Code
 
     def what_changed(self, series: Series, ratio: float, others: Collection[str] = ()) -> WhatChanged | None:
-        """What changed for a time of `series` that is `ratio` times as long; None where nothing tells of it. `others`
-        are cases that did not change so, and tell nothing of it but that no instruction differs in any of this layout."""
+        """What changed for a time that is `ratio` times as long, not by cases of `others`; None where nothing tells."""
         cases = filter(None, (self.case_of(series, others), self._same_in_all(series, ratio)))
         found = (self.of_case(case, ratio) for case in cases)
         return next((one for one in found if one.kind not in SAME_CODE or _tells(one, _size(series))), None)
@@ -237,8 +231,7 @@ class CodePair:
         return {name.partition(".")[0] for name, _ in self.old.declared.items() ^ self.new.declared.items()}
 
     def _within_kernel(self, one: Function, case: str) -> Function:
-        """A function that only one end has is a kernel that changed, where other functions of the kernel run at both. Loops
-        of old MKL have no name."""
+        """What only one end has is a kernel that changed, if others of its kernel run at both. Old MKL has no names."""
         kernels = [
             {(kernel_of(of.name), of.source) for key in end.series[case].symbols if (of := end.symbols.get(key))}
             for end in (self.old, self.new)
@@ -251,8 +244,7 @@ class CodePair:
         return replace(one, state=State.CHANGED) if is_at_both and one.state in (State.NEW, State.GONE) else one
 
     def case_of(self, series: Series, others: Collection[str] = ()) -> str | None:
-        """What was looked at in both releases: this series, else the size of its variant that is most alike. The first word
-        of a size counts most: other code runs for `rows 1 %` than for `vector 1 %`."""
+        """What was looked at in both: this series, else the most alike size of its variant, first by its first word."""
         size = _size(series)
         for begin, known in self._known(series):
             if sizes := [case.removeprefix(begin) for case in known if case not in others]:
@@ -296,8 +288,7 @@ class CodePair:
 
     @staticmethod
     def _renumbered(case: str, end: Code, other: Code, key: str) -> str:
-        """Under which key a function that runs at one `end` runs at the `other` one: that of the same kernel with the same
-        code or hot loop, else its own. A type that is added renumbers the lambdas of those after it: #13 is then #14."""
+        """Its key at the `other` end: that of the same kernel with the same code or hot loop, else its own."""
         here, loop = end.symbols[key], end.series[case].symbols[key][1]
         for at in sorted(other.series[case].symbols.keys() - end.series[case].symbols.keys()):
             there = other.symbols.get(at)
@@ -320,16 +311,14 @@ def _size(series: Series) -> str:
 
 
 def _tells(found: WhatChanged, size: str) -> bool:
-    """Whether what was looked at shows that the code of `size` did not change either: it is this size, or has the same first
-    word and next to no code that changed, which may hold more of the time in another size."""
+    """Whether what was looked at tells of `size`: the same one, or the same first word and next to no changed code."""
     is_same, begins_alike, *_ = _alike(size, found.case.split(" ", 3)[3])
     return is_same or (begins_alike and _changed(found.shares) <= NEXT_TO_NONE)
 
 
 def _alike(size: str, other: str, is_reused: bool = False) -> tuple[bool, bool, int, float]:
-    """How alike two sizes are: the same one, the same first word, the number of common words, and how near their numbers are
-    on a scale of logarithms, of which the first count most: `99 % x 100` is nearer to `50 % x 100` than to `1 % x 100`.
-    Where something is made once and reused it takes one part in so many uses: `x 10` is near `x 100`."""
+    """The same size, the same first word, common words, and how near numbers are in logarithms, the first counting
+    most: `99 % x 100` is nearer to `50 % x 100` than to `1 % x 100`. Of what is reused `x 10` is near `x 100`."""
     words, others = (re.findall(r"[^\d\s,]+", one) for one in (size, other))
     numbers = [[float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", one)] for one in (size, other)]
     uses = [of.pop() for of in numbers] if "% x" in size and "% x" in other else []
@@ -340,8 +329,7 @@ def _alike(size: str, other: str, is_reused: bool = False) -> tuple[bool, bool, 
 
 
 def _held(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -> tuple[float, float]:
-    """By how much of the whole difference the time in some code changed, by its shares of so many samples of old and new,
-    and how far off that may be: a share has the error of a binomial, of which two are allowed."""
+    """By which share of the whole difference the time in some code changed, and two errors of a binomial of that."""
     errors = [math.sqrt(share * (1 - share) / max(1, count)) for share, count in zip(shares, samples, strict=True)]
     held = (shares[1] * ratio - shares[0]) / (ratio - 1) if ratio != 1 else 0.0
     return held, 2 * (errors[1] * ratio + errors[0]) / max(1e-9, abs(ratio - 1))
@@ -350,9 +338,8 @@ def _held(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -
 def _may_have_grown(
     functions: list[Function], ends: list[list[Function]], samples: tuple[int, int], ratio: float
 ) -> list[Function]:
-    """Those of source files whose time may have changed the way of the whole: a compiler moves code between functions of a
-    file. Where the time of a file surely stayed its functions are left out, unless nothing else is left. Of libraries all
-    stay, since older ones do not name their loops."""
+    """Functions of source files whose time may have changed the way of the whole, since a compiler moves code within a
+    file; all, if nothing else is left. Libraries stay: older ones do not name their loops."""
     shares: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
     for of_end, found in zip(shares, ends, strict=True):
         for one in found:
@@ -368,8 +355,7 @@ def _may_have_grown(
 def of_times(
     changes: Iterable[Change], pair: CodePair | None, beside: Iterable[Change] | None = None
 ) -> dict[Series, WhatChanged]:
-    """What changed in the code of each time that is told as changed; nothing where no `pair` is known. A size is told by
-    another one that was looked at, unless that is the same or changed the other way by `beside`, else by `changes`."""
+    """Time that is told as changed -> what changed in its code; by no size that is SAME or changed the other way."""
     found, changes = {}, list(changes)
     if pair is None:
         return {}
@@ -419,8 +405,7 @@ def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
 
 
 def pair_of(environment: str, old: str, new: str) -> CodePair | None:
-    """What is known of the code of two releases in an environment such as `release-py3.11`; None where either is not, and
-    where the environment is none of a release. Where its wheels hold the binary of LOOKED_AT, that says it."""
+    """What is known of the code of two releases in an environment such as `release-py3.11`; None without either."""
     if not environment.startswith(RELEASE):
         return None
     before, now = (_seen(environment, tag) for tag in (old, new))
@@ -484,8 +469,7 @@ def _changed(shares: Mapping[State, float]) -> float:
 
 
 def _function(sides: tuple[Symbol | None, Symbol | None], hot: tuple[str, str], share: float, seen: Symbol) -> Function:
-    """What became of a function, old and new, whose hot loop has these digests where it was seen at that end; it was `seen`
-    at one of them with this `share`."""
+    """What became of a function that was `seen` at one end; `hot` are its loops' digests, old and new."""
     old, new = sides
     if not old or not new:
         return Function(seen.name, State.NEW if new else State.GONE, share, old, new)
@@ -538,8 +522,7 @@ def _operators(old: Hot, new: Hot) -> list[Operator]:
 
 
 def _by_name(hot: Hot) -> dict[str, tuple[float, float, float]]:
-    """Own share, calls and whole share of each operator; that of a fused one is without the number that each compilation
-    gives it."""
+    """Own share, calls and whole share of each operator, fused ones without the number that a compilation gives."""
     found: dict[str, tuple[float, float, float]] = {}
     for name, (share, calls, *inside) in hot.operators.items():
         plain = re.sub(r"_\d{9,}$", "", name)
@@ -549,8 +532,7 @@ def _by_name(hot: Hot) -> dict[str, tuple[float, float, float]]:
 
 
 def _python(old: Code, new: Code, case: str) -> list[str]:
-    """Functions of Python that are called in both releases and are another one, or are called in one of them alone; those
-    that one of them calls alone first, and of these those that are called most often."""
+    """Functions of Python that differ, or that one release calls alone; these first, and those called most often."""
     before, now = old.series[case].functions, new.series[case].functions
     found: dict[str, tuple[bool, float, str]] = {}
     for name in {*before, *now}:
@@ -569,8 +551,7 @@ def _is_alone(name: str, here: Mapping[str, float], there: Mapping[str, float]) 
 
 
 MOST_OTHER_BLOCKS = 4
-"""Blocks of `.text`, of the size BLOCK in store/code.py, that may differ between two binaries that are called the same: a
-version is written into a few functions."""
+"""Blocks of `.text` (BLOCK in store/code.py) that two equal binaries may differ in: a version is in a few functions."""
 
 CALCULATE = ("libtorch_cpu.so", "libc10.so")
 """The libraries that compute on a CPU."""

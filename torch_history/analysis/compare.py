@@ -1,5 +1,4 @@
-"""What `torch-history compare` says of two releases, from results/ alone: in text, as JSON or Markdown, and as an exit code.
-docs/compare.md defines the verdicts and the JSON."""
+"""What `torch-history compare` says of two releases, from results/ alone. docs/compare.md defines the verdicts and JSON."""
 
 import functools
 import itertools
@@ -69,9 +68,7 @@ class CannotCompare(UserError):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
-    `moved`: facts of the environments that differ; `one_sided` counts series that one release alone has; `elsewhere`: what
-    other lanes and machines say of each changed time; `device` and `threads` are the machine's."""
+    """Two releases on one machine: `changes`, worst first, `why`, the end of each sentence, and what else differs."""
 
     machine: str
     environment: str
@@ -84,18 +81,12 @@ class Comparison:
     elsewhere: Mapping[Series, Elsewhere] = field(default_factory=dict)
     device: str = "cpu"
     threads: str = ""
-    file: str = ""
-    """A user's own file that was measured, as the user named it; empty for the suite."""
-    unconfirmed: Collection[Series] = ()
-    """What `explain` looked for and did not see again; no finding is made of it."""
-    alone: Alone = NOTHING_ALONE
-    """How large a change of one of its times would be found."""
-    code: Mapping[Series, WhatChanged] = field(default_factory=dict)
-    """What changed in the code of changed times, where both wheels were looked into."""
-    results: Sequence[Result] = ()
-    """What the cases return, those that changed first."""
-    axis: Sequence[str] = ()
-    """The releases in order, where the caller knows them."""
+    file: str = ""  # a user's own file that was measured, as the user named it; empty for the suite
+    unconfirmed: Collection[Series] = ()  # what `explain` did not see again; no finding is made of it
+    alone: Alone = NOTHING_ALONE  # how large a change of one of its times would be found
+    code: Mapping[Series, WhatChanged] = field(default_factory=dict)  # of changed times, where both wheels are known
+    results: Sequence[Result] = ()  # what the cases return, those that changed first
+    axis: Sequence[str] = ()  # the releases in order, where the caller knows them
 
     def sentence(self, change: Change, more: str = "") -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it, its cause, and `more`."""
@@ -114,10 +105,6 @@ class Comparison:
     @property
     def changed(self) -> list[Change]:
         return [change for change in self.changes if change.verdict.kind in SAID_FIRST]
-
-    @property
-    def rest(self) -> list[Change]:
-        return [change for change in self.changes if change.verdict.kind not in SAID_FIRST]
 
     @property
     def looked_at(self) -> int:
@@ -149,9 +136,8 @@ def choose_machine(
     environment: str = "",
     questions: Collection[str] = (),
 ) -> str:
-    """The machine asked for, else this one where it has launches of all `tags` and `questions` in `environment`, else of
-    those on which something ran, and which have them, the one that measured most releases, and of these most of each: what
-    the recorder counted is named. Raises CannotCompare."""
+    """The machine asked for, else this one if it has what is asked for, else that with most releases, and most of each,
+    on which something ran. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
@@ -163,10 +149,11 @@ def choose_machine(
     if here in having:
         return here
     releases = {name: releases_of(results_dir, name) for name in having}
-    ran = [name for name in that_ran(results_dir) if name in having] or having
-    longest = [name for name in ran if len(releases[name]) == max(len(releases[name]) for name in ran)]
-    sizes = {name: sum(path.lstat().st_size for path in files_of(results_dir / name)) for name in longest}
-    largest = [name for name in longest if sizes[name] == max(sizes.values())]
+    ran = [name for name in having if _device(results_dir, name) != "recorder"] or having
+    sizes = {
+        name: (len(releases[name]), sum(path.lstat().st_size for path in files_of(results_dir / name))) for name in ran
+    }
+    largest = [name for name in ran if sizes[name] == max(sizes.values())]
     if len(largest) == 1:
         return largest[0]
     raise CannotCompare(
@@ -183,7 +170,8 @@ def whose(
     questions: Collection[str] = (),
 ) -> str:
     """Whose results are shown where `choose_machine` chose `machine`, in sentences; empty where there are no others."""
-    others = [name for name in that_ran(results_dir) if name != machine]
+    every = (name for name in machines_in(results_dir) if name != machine)
+    others = [name for name in every if _device(results_dir, name) != "recorder"]
     if not others:
         return ""
     why = "this machine" if machine == here else "which has the longest history"
@@ -206,11 +194,6 @@ def _has(results_dir: Path, machine: str, tags: Collection[str], environment: st
     return all(of and all(any(next(read_file(path, [name]), None) for path in of) for name in names) for of in asked)
 
 
-def that_ran(results_dir: Path) -> list[str]:
-    """The machines on which something ran: all but what the recorder counted."""
-    return [name for name in machines_in(results_dir) if _device(results_dir, name) != "recorder"]
-
-
 def releases_of(results_dir: Path, machine: str) -> set[str]:
     """The tags of the releases that were measured on a machine, in any lane."""
     return {of_file(path)[0] for path in files_of(results_dir / machine)}
@@ -226,8 +209,7 @@ def find(
     metrics: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compares two tags by what is stored, of a benchmark in `versions` by that version alone. Raises CannotCompare, in a
-    sentence that names what there is."""
+    """Compares two tags by what is stored, of a benchmark in `versions` by that version alone. Raises CannotCompare."""
     if old == new:
         raise CannotCompare(f"{old} was named twice. Name two releases.")
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
@@ -267,8 +249,7 @@ def compared(
     threads: str = "",
     metrics: Collection[str] = (),
 ) -> Comparison:
-    """Two tags by what `history` gives, with the facts of their environments; `known` is the evidence of the machine. Of
-    `metrics` alone where some are named: they are judged beside all others, whichever are asked for."""
+    """Two tags by what `history` gives and the machine's evidence `known`; all are judged, `metrics` are told."""
     every = verdicts.compare_history(found, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
     asked = [change for change in changes if not metrics or change.series.metric in metrics]
@@ -294,38 +275,18 @@ def _refuse_unknown(
     results_dir: Path, machine: str, environment: str, tags: tuple[str, str], questions: Sequence[str]
 ) -> None:
     """Raises CannotCompare where the environment, a release or a question was never measured, and names those that were."""
-    stored = list(read_launches(results_dir, machine))
-    _one_of([environment], {launch.environment for launch in stored}, "environment", f"on {machine}")
-    stored = [launch for launch in stored if launch.environment == environment]
-    _refuse_other_lane(results_dir, machine, environment, tags)
-    for tag in tags:
-        _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
-    theirs = {_question(launch) for launch in stored if launch.release in tags}
-    _one_of(questions, theirs, "question", f"in {tags[0]} and {tags[1]}")
-
-
-def _refuse_other_lane(results_dir: Path, machine: str, environment: str, tags: tuple[str, str]) -> None:
-    """Raises CannotCompare where one tag was measured in other lanes alone: names them, and a release that lies in both, by
-    which each half of the way can be asked for."""
-    of: dict[str, set[str]] = defaultdict(set)
+    of, theirs = defaultdict[str, set[str]](set), set()
     for launch in read_launches(results_dir, machine):
         of[launch.environment].add(launch.release)
-    here = of.pop(environment)
-    for tag, other in (tags, tags[::-1]):
-        elsewhere = sorted(lane for lane, releases in of.items() if tag in releases)
-        if tag in here or not elsewhere:
-            continue
-        said = f"{tag} was not measured in {environment} on {machine}, but in {', '.join(elsewhere)}."
-        if other in of[elsewhere[0]]:
-            raise CannotCompare(f"{said} That lane has {other}, too. Compare there: add `--lane {elsewhere[0]}`.")
-        both = _in_order(here & of[elsewhere[0]])
-        if other not in here or not both:
-            raise CannotCompare(f"{said} No release connects it with {other}. Measure one in both lanes.")
-        bridge = both[-1]
-        raise CannotCompare(
-            f"{said} Times of two lanes are never compared. {bridge} is in both, so ask for each part: `compare {tag} "
-            f"{bridge} --lane {elsewhere[0]}` and `compare {bridge} {other} --lane {environment}`."
-        )
+        if launch.environment == environment and launch.release in tags:
+            theirs.add(_question(launch))
+    _one_of([environment], {*of}, "environment", f"on {machine}")
+    for tag in tags:
+        others = ", ".join(sorted(lane for lane, releases in of.items() if tag in releases))
+        if others and tag not in of[environment]:
+            raise CannotCompare(f"{tag} was not measured in {environment} on {machine}, but in {others}: add `--lane`.")
+    _one_of(tags, of[environment], "result of", f"in {environment} on {machine}")
+    _one_of(questions, theirs, "question", f"in {tags[0]} and {tags[1]}")
 
 
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:
@@ -355,9 +316,8 @@ def place(change: Change) -> tuple[int, bool, float]:
 
 
 def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False, more: str = "") -> str:
-    """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.` What
-    is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much, unless the
-    cause is told `by_code`. `more` stands last."""
+    """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.`
+    What `elsewhere` says stands before the cause, else that two builds differ by as much, unless `by_code`."""
     return f"{' '.join(change.series.words.split())}: {clause(change, because, elsewhere, by_code)}{more}."
 
 
@@ -427,8 +387,7 @@ def never_ran(comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True)
 class Happened:
-    """A step, excursion or drift in words: where it happened, its cause, what other lanes say, and its `net` change, a
-    sentence on the whole series."""
+    """A step, excursion or drift in words, with its cause, what other lanes say, and its `net` change over the axis."""
 
     change: Change
     where: str
@@ -468,8 +427,7 @@ class Happened:
 
 @dataclass(frozen=True)
 class Told:
-    """A finding of steps in words: `places` are those of its steps in what was given, and `happened` these steps, both in
-    the order of its rows."""
+    """A finding of steps in words: `places` are those of its steps in what was given, in the order of its rows."""
 
     finding: Finding
     places: tuple[int, ...]
@@ -507,8 +465,7 @@ class Told:
 def tell(
     steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
 ) -> list[Told]:
-    """The findings of `steps`, steps, excursions or drifts of `found`: changes of one variant or one cause at one release,
-    in the order of the first of each. With `others` each step says whether they tell it, too."""
+    """The findings of `steps`: of one variant or cause at one release, with what `others` say of each step."""
     facts = functools.partial(read_environment, results_dir, machine)
     return told_findings(steps, found, facts, evidence(results_dir, machine), others)
 
@@ -540,8 +497,7 @@ def _happened(
     known: Sequence[Known],
     others: OtherPlaces | None,
 ) -> list[Happened]:
-    """Every step with its cause: what changed at one release made a step there. A slow change has no such cause: evidence of
-    both its ends explains it."""
+    """Every step with its cause: what changed at its release, and of a drift evidence of both its ends."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
@@ -761,8 +717,7 @@ def _sure(comparison: Comparison) -> list[str]:
 def text(
     comparison: Comparison, everything: bool, failed: Sequence[Change] = (), bold: Callable[[str], str] = str
 ) -> str:
-    """The answer sheet and the findings, with `everything` a sentence per series and the summary last. `bold` sets off what
-    a reader looks for."""
+    """The answer sheet and the findings, or a sentence per series; `bold` sets off what a reader looks for."""
     if not everything:
         return "\n".join([answer.text(comparison, bold), *_failure(failed)])
     surest, say = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed), explained()
@@ -777,9 +732,8 @@ def _failure(failed: Sequence[Change]) -> list[str]:
 
 
 def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = (), link: str = "") -> str:
-    """For a pull request or an issue: the findings in at most MOST_OF_FINDINGS characters, or with `everything` a table of
-    the series per verdict in at most MOST_CHARACTERS. Whole lines are left out where they are too many, which is said.
-    `link` is the address of the comparison on a published site."""
+    """For a pull request: the findings, or with `everything` a table per verdict, in so many characters that it can be
+    sent. `link` is the address of the comparison on a published site."""
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
     command = escape(f"{command} --lane {comparison.environment} --all")
     end = "  \n".join(escape(line) for line in [*comparison.returned, *summary(comparison), *_failure(failed)])
@@ -795,8 +749,8 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     if left_out:
         what = "rows" if everything else "findings"
         parts.append(f"{left_out} {what} are omitted to keep this short enough to send. To see them: {command}")
-    if comparison.rest and not everything:
-        tally = Counter(change.verdict.shown for change in comparison.rest)
+    tally = Counter(one.verdict.shown for one in comparison.changes if one.verdict.kind not in SAID_FIRST)
+    if tally and not everything:
         counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
         parts.append(f"Not listed: {counted}. To list every series: {command}")
     if link:
@@ -919,8 +873,7 @@ def parse_fail_on(asked: str) -> dict[str, float]:
 
 
 def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
-    """The series whose verdict is one of `limits` and whose ratio is further from 1 than its per cent, without those that
-    `of_this_processor` has."""
+    """The series whose verdict is one of `limits`, further from 1 than its per cent, but for `of_this_processor`."""
     left = {change.series for change in of_this_processor(comparison)}
     asked = [change for change in comparison.changes if change.series not in left]
     kinds = {FAIL_ON[kind]: limit for kind, limit in limits.items() if kind in FAIL_ON}
@@ -929,8 +882,7 @@ def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
 
 
 def of_this_processor(comparison: Comparison) -> list[Change]:
-    """Changed times of code that is the same in both wheels, which another processor measured SAME or the other way round:
-    where a linker put the code costs time on this processor alone."""
+    """Changed times of unchanged code that another processor does not have: a linker placed the code badly here."""
     return [
         change
         for change in comparison.changes

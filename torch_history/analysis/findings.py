@@ -1,5 +1,4 @@
-"""What belongs together? Rows of one variant or one cause, over sizes, are one finding with a range, a count and its cause.
-A row is a change between two releases, or a step at one. Of a common cause all metrics in bytes are one."""
+"""What belongs together? Changes or steps of one variant or one cause, over sizes, are one finding."""
 
 import math
 from collections import Counter, defaultdict
@@ -30,9 +29,8 @@ MISSING = (Verdict.BROKE, Verdict.FIXED)
 
 @dataclass(frozen=True)
 class Row:
-    """What a finding needs of a change or a step. `because` is why, where that is said; `release` is where it happened,
-    in words, empty between the two releases of a comparison. `ratio`, `low`, `high`, `reason` are as in `Change`; `code` is
-    what changed in the code of a time, where that was looked at."""
+    """What a finding needs of a change or a step: fields as in `Change`, why, at which `release` in words, and its
+    code."""
 
     series: Series
     verdict: Verdict
@@ -48,9 +46,8 @@ class Row:
 
     @property
     def nearest(self) -> float:
-        """How far from no change it is at least, as a logarithm: the bound of its interval nearest to no change. Infinite
-        where there is no ratio. To nine places: the last digits of a logarithm differ between processors and browsers, and
-        what is as far stays in its order."""
+        """The bound of its interval nearest to no change, as a logarithm to nine places: later ones differ by
+        processor."""
         if not self.ratio or not self.low or not self.high:
             return math.inf
         return round(max(0.0, math.log(self.low) if self.ratio > 1 else -math.log(self.high)), 9)
@@ -58,8 +55,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Finding:
-    """Rows that belong together, the surest first. `because` is the cause that most of the explained ones have, None where
-    none is known, and `explained` counts its rows."""
+    """Rows, the surest first, with the cause that most of the explained ones have, and how many have it."""
 
     rows: tuple[Row, ...]
     because: Because | None
@@ -160,8 +156,7 @@ class Finding:
 def of_changes(
     changes: Iterable[Change], why: Mapping[Series, Because], code: Mapping[Series, WhatChanged] | None = None
 ) -> list[Finding]:
-    """The findings of a comparison, ranked: of all that changed, broke or runs again. `why` ends their sentences, and `code`
-    says what changed in the code of times."""
+    """The findings of all that changed, broke or runs again, ranked; `why` ends their sentences."""
     told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
     return ranked(group(_row(one, why.get(one.series), (code or {}).get(one.series)) for one in told))
 
@@ -202,9 +197,8 @@ def _finding(rows: Sequence[Row]) -> Finding:
 
 
 def ranked(found: Iterable[Finding]) -> list[Finding]:
-    """What is missing first, then times and memory, then counts, and times of unchanged code last; of one kind by the bound
-    of the interval nearest to no change. The second finding of a question and metric weighs half, the third a third: a
-    question of many variants does not fill the page."""
+    """What is missing first, then times and memory, then counts, and times of unchanged code last; then by the bound
+    nearest to no change, of which the second finding of a question and metric has half, the third a third."""
     places: Counter[tuple[object, ...]] = Counter()
     weighed = []
     for finding in sorted(found, key=lambda finding: -finding.best.nearest):

@@ -35,8 +35,7 @@ Say = Callable[[str, Iterable[Name]], str]
 
 
 def explained() -> Say:
-    """Gives a function for the sentences of one text, in the order in which they are read, and the identifiers that each of
-    them names. It ends a sentence with what those are that none before it named:
+    """Gives a function that ends the sentences of one text with what the identifiers in it are that none before named:
     `selection time, mask rows 1 % x 1: SLOWER. (mask: x[mask]; rows 1 % x 1: 1 % of 5,000 rows, once.)`"""
     said: set[Name] = set()
 

@@ -33,9 +33,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 REPEATED = 0.0055
-"""What a session does to one series on one release, as a standard deviation of logarithms, in steady times: another place in
-memory, another process. Sessions that share one release cannot tell it apart, so it is not estimated: it was seen where they
-share more, on lane 3.9. Calls that are made once scatter by far more than that, and have none."""
+"""What a session does to one steady series on one release, as a standard deviation of logarithms: another place in
+memory, another process. It was seen on lane 3.9, whose sessions share more than one release."""
 
 REPEATED_FREEDOM = 20.0
 """Degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions."""
@@ -54,8 +53,7 @@ LENDERS = 10
 
 
 class Usual(NamedTuple):
-    """What times of a kind are in the history: standard deviations of logarithms of a launch's `noise`, of what a `round`
-    and a `session` do, and for how many degrees of `freedom` the noise of one series tells that of another."""
+    """Standard deviations of logarithms: of a launch, of what a `round` and a `session` do; and the `freedom` lent."""
 
     noise: float
     freedom: float
@@ -64,8 +62,7 @@ class Usual(NamedTuple):
 
 
 USUAL = {True: Usual(0.013, 3.0, 0.024, 0.019), False: Usual(0.08, 2.5, 0.15, 0.09)}
-"""Whether calls are steady -> what is usual, from lane 3.9 of the machine with the longest history. Whoever has few series,
-as of an own file, is judged with it, and his own launches count beside it."""
+"""Whether calls are steady -> what is usual, from lane 3.9 of the machine with the longest history."""
 
 USUAL_COUNTS = 10
 """Rounds, or sessions of series, that the usual variance of what they do counts for beside those that were seen."""
@@ -82,8 +79,7 @@ WIDE = 1e3
 
 @dataclass(frozen=True)
 class Launches:
-    """The launches of one series: the place of each's release, session and round, the logarithm of its number, and its
-    `weight`. Rounds of different sessions have different places."""
+    """The launches of one series: places of release, session and round (one of one session), logarithm and `weight`."""
 
     release: Indices
     session: Indices
@@ -94,9 +90,8 @@ class Launches:
 
 @dataclass(frozen=True)
 class Cells:
-    """What was measured of a series: a cell is a release in a session. `of_launch` is the cell of each launch; `release` and
-    `session` are those of each cell; `weights` is what the launches of each round weigh in each cell (rounds x cells), and
-    `session_of_round` the session of each round."""
+    """A cell is a release in a session: `of_launch` is the cell of each launch, `weights` what the launches of each
+    round weigh in each cell (rounds x cells), and `session_of_round` the session of each round."""
 
     of_launch: Indices
     release: Indices
@@ -107,8 +102,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Noise:
-    """The variance of one launch in each session of a series, and for how many degrees of freedom it counts, of which so
-    many are `lent` by other series or by what is usual."""
+    """The variance of a launch in each session, and its degrees of freedom, of which so many are `lent`."""
 
     variance: Array
     freedom: Array
@@ -117,8 +111,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Random:
-    """Variances of logarithms: of what a round does, of what a session does to one series, and of what it does to one series
-    on one release."""
+    """Variances of logarithms: of what a round, and a session to one series and to one of its releases, does."""
 
     round: float
     session: float
@@ -127,8 +120,7 @@ class Random:
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Differences of levels, as many as were asked for: `shift` in logarithms, its standard `error` and Student's degrees of
-    `freedom`, all NaN where no chain of rounds ties both releases; so many `rounds` hold both."""
+    """Differences of levels, in logarithms, with Student's degrees of freedom; NaN where no chain of rounds ties."""
 
     shift: Array
     error: Array
@@ -138,10 +130,9 @@ class Contrasts:
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a series on `releases` (places on the fit's axis), as logarithms up to what is common to them all:
-    `level` (n), `covariance` (n x n) and its inverse, the `information`, `freedom` of each difference and, on the diagonal,
-    of each level by itself (n x n), `tied` where rounds tie two of them (n x n), and `both`, how many rounds hold both
-    (n x n)."""
+    """The levels of a series on `releases` (places on the axis): `level` (n), logarithms up to a common number,
+    `covariance`, its inverse, `freedom` of each difference, `tied` by rounds, and `both`, rounds that hold both (n x
+    n)."""
 
     releases: Indices
     level: Array
@@ -162,8 +153,7 @@ class Levels:
         return Contrasts(shift, error, freedom, np.where(known, self.both[a, b], 0))
 
     def at(self, release: int) -> tuple[float, float, float] | None:
-        """The level of one release by itself, its standard error and its degrees of freedom, None where it was not measured.
-        Only of series of `by_themselves` does it mean anything: other levels hold what is common to all of them."""
+        """The level of a release, its error and freedom, None of none; of series of `by_themselves` alone."""
         if release not in self.releases:
             return None
         a = int(np.searchsorted(self.releases, release))
@@ -173,10 +163,8 @@ class Levels:
 
 @dataclass(frozen=True)
 class Fitted:
-    """One question of a lane: `releases` and `sessions` are its axis and its sessions by name, `levels` those of each
-    series, to be compared, `by_itself` what is known of each level without another, `shifts` what each session does to the
-    whole question (logarithms, one per session), `random` what rounds and sessions do besides, by metric, and `noise` that
-    of a launch."""
+    """One question of a lane: `levels` to be compared, `by_itself` what is known of each without another, `shifts` what
+    each session does to all of it (logarithms), `random` the rest by metric, and `noise` of a launch."""
 
     releases: list[str]
     sessions: list[str]
@@ -190,8 +178,7 @@ class Fitted:
     """Of rounds, see `with_rounds`."""
 
     def with_rounds(self, times: float) -> "Fitted":
-        """As it would be if each round had been measured so many times: noise and what rounds do average out, and what
-        sessions do stays. The levels stay where they are."""
+        """As if each round had been measured so many times: noise and rounds average out, sessions and levels stay."""
 
         def more(series: Series, launches: Launches) -> Levels:
             cells, noise, random = cells_of(launches), self.noise[series], self.random[series.metric]
@@ -205,8 +192,7 @@ class Fitted:
         return replace(self, levels=found, times=times)
 
     def like_launches(self) -> Array:
-        """How many launches of the same weight those of each series on each release are worth (series x releases), 0 where
-        there are none: Kish 1965, "Survey Sampling"."""
+        """How many like launches those of each release are worth (series x releases): Kish 1965, "Survey Sampling"."""
         found = np.zeros((len(self.launches), len(self.releases)))
         for row, of in zip(found, self.launches.values(), strict=True):
             weights = np.broadcast_to(of.weight, of.release.shape)
@@ -239,8 +225,7 @@ class Fitted:
 
 
 def fitted(found: History) -> dict[tuple[str, str], Fitted]:
-    """(environment, question) -> the levels of its times. A lane of 436 series on 30 releases takes 3 to 5 s of one
-    processor."""
+    """(environment, question) -> the levels of its times: 3 to 5 s for 436 series on 30 releases."""
     of_question: dict[tuple[str, str], dict[Series, list[Observation]]] = defaultdict(dict)
     for series, of in found.items():
         if series.varies and (seen := observations(of, *sorted(of))):
@@ -262,15 +247,13 @@ def _launches(seen: Sequence[Observation], releases: Mapping[str, int], sessions
 
 
 def weight(variance: float) -> float:
-    """Of a launch: 1 if it took no turns, else by how much more it tells than a usual launch, where its turns tell this
-    `variance`."""
+    """Of a launch: 1 without turns, else how much more it tells than a usual one if its turns tell this `variance`."""
     return 1.0 if not variance else USUAL[True].noise ** 2 / (PROCESS**2 + variance)
 
 
 def on_one_thread() -> contextlib.AbstractContextManager[object]:
-    """Within, NumPy's library keeps to one thread, where there is a package that can tell it so: these matrices are so small
-    that threads wait for each other longer than they compute. That package sets a variable for Intel's OpenMP, which would
-    then be told as one that the user has set: it goes again."""
+    """Within, NumPy keeps to one thread, which these small matrices need; what that sets of Intel's OpenMP goes
+    again."""
     variables = dict(os.environ)
     try:
         from threadpoolctl import threadpool_limits
@@ -319,8 +302,7 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
 
 
 def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random, times: float = 1.0) -> Levels:
-    """Levels as they are told: with the digits that the site has, and as sure as sessions agree (Birge 1932), which tells of
-    noise beside what launches within sessions do. No difference is surer than that is known: what varies by REPEATED must
+    """Levels as the site has them, as sure as sessions agree (Birge 1932) and no surer: what varies by REPEATED must
     not lend its degrees of freedom to noise that is small by chance."""
     squares, freedom = disagreement(launches, cells, noise, random)
     own = (noise.freedom[np.unique(cells.session)] - noise.lent).sum()
@@ -335,8 +317,7 @@ def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Ra
 
 
 def disagreement(launches: Launches, cells: Cells, noise: Noise, random: Random) -> tuple[float, int]:
-    """By how much the sessions of a series disagree on the differences of its releases, as a sum of squares in units of its
-    noise, and its degrees of freedom."""
+    """By how much sessions disagree on differences: a sum of squares in units of noise, and its degrees of freedom."""
     freedom = len(cells.release) - len(np.unique(cells.release)) - len(np.unique(cells.session)) + 1
     if freedom < 1:
         return 0.0, 0
@@ -379,9 +360,8 @@ Seen = tuple[int, str, float]
 
 
 def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float) -> list[Levels]:
-    """The levels of series, each of which is asked for by itself and not against another release, such as ratios of two
-    variants within rounds. They tell each other of noise and of what sessions do, which is random here; `repeated` is a
-    variance, as in `Random`. What a round does is part of the noise, and a release that was measured alone shows its own."""
+    """The levels of series each by itself, such as ratios of two variants within rounds; they tell each other of noise
+    and of what sessions do, which is random here, as rounds are noise. `repeated` is a variance."""
     sessions = {session: i for i, session in enumerate(dict.fromkeys(session for of in seen for _, session, _ in of))}
     whole = [_without_rounds(of, sessions) for of in seen]
     cells = [cells_of(one) for one in whole]
@@ -435,8 +415,7 @@ def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Ar
 
 
 def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> list[Noise]:
-    """The noise of each series in each session: its own, moderated by what it is in its other sessions and what that
-    session was to the other series of its metric (after Smyth 2004, whose prior is one number and here a linear model)."""
+    """The noise of each series in each session, moderated by its other sessions and other series (after Smyth 2004)."""
     found: dict[int, Noise] = {}
     for metric in {one.metric for one in series}:
         members = _of(series, metric)
@@ -576,8 +555,7 @@ def _left(launches: Launches, of: Levels) -> Array:
 
 
 def sessions_do(launches: Sequence[Launches], left: Sequence[Array], sessions: int) -> tuple[Array, Array]:
-    """What each session does to the whole question, the median over its series, and what it does besides to each series
-    (series x sessions, NaN where a series was not measured)."""
+    """What each session does to the question, the median over series, and besides to each (series x sessions, NaN)."""
     means = np.full((len(launches), sessions), np.nan)
     for i, one in enumerate(launches):
         count = np.bincount(one.session, minlength=sessions)
@@ -590,15 +568,13 @@ def sessions_do(launches: Sequence[Launches], left: Sequence[Array], sessions: i
 
 
 def of_sessions(besides: Array) -> int:
-    """How many numbers tell what sessions do to single series (series x sessions, NaN where one was not measured): one of
-    each session and of each series was spent on what is common to them."""
+    """How many numbers tell what sessions do to single series: one of each session and series tells what is common."""
     measured = ~np.isnan(besides)
     return max(int(measured.sum() - measured.any(axis=0).sum() - measured.any(axis=1).sum()), 0)
 
 
 def scatter_of_sessions(besides: Array, usual: float) -> float:
-    """The variance of what sessions do to single series: that of most, or of all but the farthest where it is larger. One
-    number of each session and of each series was spent on what is common to them."""
+    """The variance of what sessions do to single series: that of most, or of all but the farthest if it is larger."""
     values = besides[~np.isnan(besides)]
     squares = values**2
     typical = 1.4826 * float(np.median(np.abs(values)))

@@ -18,8 +18,7 @@ _BROKEN_BY_IT = "@#:."
 
 
 def escape(words: str) -> str:
-    """Text that Markdown and HTML leave as it is: no table cell, link, address, tag, mention or issue number comes of it,
-    and no character that is not seen, or that turns the order of others round."""
+    """Text that Markdown and HTML leave as it is: no markup, link, mention or issue, and no unseen character."""
 
     def plain(match: re.Match[str]) -> str:
         return f"{match[0]}{_JOINED}" if match[0] in _BROKEN_BY_IT else f"&#{ord(match[0])};"

@@ -49,16 +49,14 @@ def directions(evidence: Evidence, rates: Array | None = None) -> NDArray[np.int
 
 
 def lone(evidence: Evidence, by: Array) -> Flags:
-    """Of one pair of releases, whether a change of one series, and of no other, would be told in its direction: `by` are
-    logarithms (series x sizes), slower and then faster (series x twice as many)."""
+    """Whether a change of one series alone would be told: `by` are logarithms (series x sizes), slower, then faster."""
     rates = error_rates_if_told(evidence)
     return np.hstack([directions(replace(evidence, shift=evidence.shift + way * by), rates) == way for way in (1, -1)])
 
 
 @dataclass(frozen=True)
 class Alone:
-    """Size of a change, a share -> the share of the times in which it would be found if one changed and nothing else did; of
-    times that are `steady`, or of calls that a process makes once. Empty where nothing compares them."""
+    """Size of a change, a share -> the share of times in which it alone would be found; empty if none are compared."""
 
     shares: Mapping[float, float]
     steady: bool = True
@@ -83,8 +81,7 @@ def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Collection[Series]) 
 
 
 def alone_in(of_questions: Iterable[tuple[list[Series], Evidence]], wanted: Collection[Series]) -> Alone:
-    """Of those series that are wanted, by the evidence of a pair (series x 1): of steady times, or of the others where there
-    are only those. What is told of the pair is taken away first. Slower and faster are counted alike."""
+    """Of wanted series (series x 1), steady ones or else single calls, less what is told; slower and faster alike."""
     wanted = {*wanted}
     found: dict[bool, list[Flags]] = {True: [], False: []}
     for series, evidence in of_questions:
@@ -138,8 +135,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class LaneEvidence:
-    """What a lane says of its times from each release to the next and between releases that are FAR apart: `series` and
-    `evidence` (series x pairs, those that are near first) by question."""
+    """Of a lane's times between neighbours and FAR apart: `evidence` (series x pairs, near first) by question."""
 
     environment: str
     near: list[Pair]
@@ -197,8 +193,7 @@ def counted(lanes: Sequence[LaneEvidence]) -> Shares:
 def agreement(
     here: LaneEvidence, there: LaneEvidence, pairs: Sequence[Pair]
 ) -> Iterator[tuple[list[Series], Flags, Flags]]:
-    """By question the series that two lanes share, whether what they say of `pairs` differs by no more than an interval of
-    the difference at NOMINAL (Welch's degrees of freedom), and whether both say anything (series x pairs)."""
+    """Series of two lanes, whether they differ by less than NOMINAL's interval (Welch), and whether both say it."""
     shared = [pair for pair in pairs if pair in there.near + there.far]
     columns = [[(lane.near + lane.far).index(pair) for pair in shared] for lane in (here, there)]
     for question in sorted(here.series.keys() & there.series.keys()):

@@ -1,6 +1,5 @@
-"""Does another binary of the same releases say the same, and another processor? A change that one lane tells is held against
-every other lane of its machine, and the same lane of every other machine, that measured both releases. A lane that holds the
-same binary repeats a change and does not replicate it. Why builds differ: docs/compare.md."""
+"""Does another binary of the same releases say the same, and another processor? A lane with the same binary repeats a
+change and does not replicate it. Why builds differ: docs/compare.md."""
 
 import enum
 import functools
@@ -30,8 +29,7 @@ class Standing(enum.Enum):
 
 
 class Replication(NamedTuple):
-    """The standing of a change, the place that gives it and what that place says, all empty where none can. `also` is one
-    that has the change where another one, which gives the standing, has not."""
+    """The standing of a change, the place that gives it, what that says, and one that has the change `also`."""
 
     standing: Standing
     place: str = ""
@@ -52,8 +50,7 @@ UNTESTED = Replication(Standing.NOT_TESTABLE)
 
 
 class Elsewhere(NamedTuple):
-    """What is said of a change in other lanes, whose `wheels` hold another binary, by `repeats` in lanes with the same one,
-    and on other machines."""
+    """What is said of a change in lanes of another binary, on other machines, and in lanes of the same binary."""
 
     wheels: Replication = UNTESTED
     machines: Replication = UNTESTED
@@ -149,8 +146,7 @@ NO_PLACES = OtherPlaces()
 
 
 def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> Replication:
-    """What other places say of one change, each by its name; None where a place lacks the series. One that decides
-    otherwise is enough for NOT_REPLICATED."""
+    """What other places say of a change, each by its name; one that decides otherwise is enough for NOT_REPLICATED."""
     decided = [(name, other) for name, other in places if other and other.verdict in DECIDED]
     alike = [(name, other) for name, other in decided if other.verdict is change.verdict]
     for name, other in decided:
@@ -168,8 +164,7 @@ def _anywhere(series: Series) -> tuple[str, tuple[str, ...]]:
 
 
 def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:
-    """Those of `measured` that say something of what `machine` did in `environment`: its other lanes, and that lane on other
-    machines of the same kind."""
+    """Other lanes of `machine`, and `environment` on other machines of the same kind."""
     lanes, machines = [], []
     for other in measured:
         if other.machine["machine"] == machine["machine"]:
@@ -185,8 +180,7 @@ def held_against(machine: Mapping[str, Any], environment: str, measured: Iterabl
 
 
 def other_places(results_dir: Path, machine: str, environment: str, found: History) -> OtherPlaces:
-    """What else in `results_dir` measured what is in `found`, of `machine` in `environment`, each with the versions of the
-    benchmarks that are in `found`."""
+    """What else in `results_dir` measured what is in `found`, with its versions of the benchmarks."""
     versions = {one.benchmark: pairs[-1][0].version for one, of in found.items() for pairs in of.values() if pairs}
     questions = {benchmark.partition(".")[0] for benchmark in versions}
     here = sessions_of(found)
@@ -222,8 +216,7 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
 
 
 def sessions_of(found: History) -> dict[str, set[str]]:
-    """Release -> the sessions that measured it. A session is of one machine: another that has it holds a copy, which
-    confirms nothing."""
+    """Release -> the sessions that measured it. Another machine that has one holds a copy, which confirms nothing."""
     sessions: dict[str, set[str]] = defaultdict(set)
     for of in found.values():
         for tag, pairs in of.items():

@@ -1,5 +1,4 @@
-"""Do the numbers still come out? What two releases return for one case: in another form, different beyond rounding, within
-it, or the same."""
+"""Do the numbers still come out? In another form, different beyond rounding, within it, or the same."""
 
 import bisect
 import itertools
@@ -22,11 +21,9 @@ MOST_TOLD = 10
 
 @dataclass(frozen=True)
 class Result:
-    """What one case returned on two releases. `forms`: `tensors`, `dtype`, `shape` or `strides` -> what they were and are,
-    where they first differ. `difference`: the largest, as a share of the largest number, None where it is not known;
-    `rounding`: what is allowed there. `by_chance`: the result differs from call to call, and its numbers are not judged.
-    `not_finite`: how many numbers were and are not finite. `since`: the neighbouring releases, of those measured, between
-    which it changed."""
+    """`forms`: `tensors`, `dtype`, `shape` or `strides` -> what they were and are. `difference`: the largest, as a
+    share of the largest number, None if unknown; `by_chance`: it differs from call to call, and is not judged; `since`:
+    the neighbouring releases, of those measured, between which it changed."""
 
     series: Series
     forms: Mapping[str, tuple[Any, Any]]
@@ -149,8 +146,7 @@ def _form(tensor: Tensor, what: str) -> Any:
 
 
 def _held(before: Returned, now: Returned, i: int, j: int, old: str, new: str) -> tuple[float | None, float]:
-    """How much row `j` of the new release differs from row `i` of the old one, None where nobody knows, and what is rounding
-    there."""
+    """How much row `j` of the new differs from row `i` of the old, None if unknown, and what is rounding there."""
     one, other = before.tensors[i], now.tensors[j]
     if one.digest and (one.dtype, one.shape, one.digest) == (other.dtype, other.shape, other.digest):
         return 0.0, 0.0

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 
 BUILDS = {"batching": 1.08, "intersection": 1.17, "saved_tensors": 1.07, "selection": 1.31}
 ANY_BUILD = 1.18
-"""Question -> the ratio within which steady times of two builds of one source lie 19 times of 20, and that of all of them
-together. Estimated from releases whose two wheels hold different binaries: tests/test_replication.py holds them to that."""
+"""Question -> the ratio that holds 95 % of steady times of two builds: tests/test_replication.py checks it."""
 
 
 class Verdict(enum.Enum):
-    """A verdict as it is stored, and the word of its class: better, worse, same or can't tell. Both stand in JSON and in
-    addresses of the site, so neither changes; `shown` is what a person reads."""
+    """A verdict as stored in JSON and in addresses, with the word of its class; `shown` is what a person reads."""
 
     FASTER = ("FASTER", "better")
     SLOWER = ("SLOWER", "worse")
@@ -50,8 +48,7 @@ class Verdict(enum.Enum):
 
 
 SHOWN = {"CAN'T TELL": "INCONCLUSIVE", "NEVER RAN": "NO NUMBER"}
-"""Stored verdict -> what a person reads in its place, here and on the site; all others are shown as they are stored.
-A function may have run of which a metric has no number on either release."""
+"""Stored verdict -> what a person reads in its place, here and on the site."""
 
 
 WORDS = {verdict.words: verdict for verdict in Verdict}
@@ -149,9 +146,8 @@ Pairs = list[tuple[Launch, Case]]
 
 
 class History(dict[Series, dict[str, Pairs]]):
-    """Series -> release -> its launches in order of time. `fits` are the levels of its times, made when first asked for: a
-    whole lane belongs into one, since its series tell each other of noise and of sessions. `returned`: what each case
-    returns, as a series of its own -> release -> what it returned there."""
+    """Series -> release -> its launches in order of time: a whole lane, since its series tell each other of noise and
+    of sessions. `returned`: each case, as a series of its own -> release -> what it returned there."""
 
     returned: dict[Series, dict[str, Returned]] = {}
 
@@ -173,9 +169,8 @@ def disturbed(launch: Launch) -> bool:
 
 
 def history(launches: Iterable[Launch]) -> History:
-    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells and, where
-    variables were set, `of_one_setting`. A round is one launch, however often it asked for a case: samples are pooled, of
-    those askings alone that nothing disturbed where there are any."""
+    """Series -> release -> its launches in order of time, those that `that_count` and `of_one_setting` tell. A round is
+    one launch, however often it asked for a case: samples are pooled, the undisturbed alone if there are any."""
     launches = of_one_setting(sorted(launches, key=lambda launch: launch.started_at))
     counts = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     found: dict[tuple[str, str], dict[tuple[str, ...], _Releases]] = defaultdict(dict)
@@ -220,8 +215,7 @@ def _merged(before: Returned | None, now: Returned) -> Returned:
 
 
 def of_one_setting(launches: list[Launch]) -> list[Launch]:
-    """Of `launches` in order of time those that were measured with the same variables set: with none, where an environment
-    has such, else with those of its newest launch. A sentence says what is not compared with them."""
+    """Those with no variables set, else with those of an environment's newest launch; a warning tells the others."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for launch in launches:
         found[launch.environment][_set(launch)] += 1
@@ -264,8 +258,7 @@ Block = tuple[str, int]
 
 
 class Observation(NamedTuple):
-    """One launch's number of one series: where it was taken, whether that was in disturbed conditions, and the `variance` of
-    its logarithm that its own turns tell, 0 where it took none."""
+    """One launch's number of one series, and the `variance` of its logarithm by its own turns, 0 where it took none."""
 
     release: str
     block: Block

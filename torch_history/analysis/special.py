@@ -1,5 +1,4 @@
-"""SciPy's special functions, imported when one is first asked for: measuring a single release and moving a requirements file
-ask for none, and SciPy is larger than all else that is installed."""
+"""SciPy's special functions, imported when one is asked for: they are large, and measuring a release asks for none."""
 
 from typing import Any
 

@@ -1,6 +1,5 @@
-"""What happened to a series over the whole axis? Steps that last, excursions that came back, slow drifts; newest first. One
-function that is constant between jumps is fitted to all pairs of neighbours at once. Why so, and how often it errs:
-docs/verdicts.md."""
+"""What happened to a series over the whole axis? Steps that last, excursions that came back, slow drifts: one function
+that is constant between jumps, fitted to all pairs of neighbours. Why so, and how often it errs: docs/verdicts.md."""
 
 import enum
 import itertools
@@ -55,8 +54,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Net:
-    """What a series did over the whole axis: its levels at the `first` and the `last` release, their `ratio` with its
-    interval, and of that the share of each step and drift that is told: (its releases in words, its ratio)."""
+    """What a series did over the axis: its levels at both ends, their `ratio`, and the share of each told step."""
 
     first: str
     last: str
@@ -71,9 +69,8 @@ class Net:
 
 @dataclass(frozen=True)
 class Step:
-    """What happened to a series: a step between the neighbours `old` and `new`, an excursion from `new` to `until`, or a
-    drift from `old` to `new`. `before` and `after` are the levels at `old` and `new` in the series' unit; `ratio` is what
-    this change alone made of the level, None from zero, with its interval at `CONFIDENCE`."""
+    """A step between the neighbours `old` and `new`, an excursion from `new` to `until`, or a drift. `before` and
+    `after` are levels in the series' unit; `ratio` is what this alone made of it, None from zero, at `CONFIDENCE`."""
 
     series: Series
     kind: Kind
@@ -94,9 +91,8 @@ class Step:
 
 
 def of_history(history: History, axis: Axis) -> list[Step]:
-    """Everything that happened to any series of one environment, newest first, then what costs, most first.
-
-    Releases without a number are passed over: what follows is compared with the last one that has any."""
+    """All that happened in one environment, newest first, then what costs. Releases without a number are passed
+    over."""
     found = []
     for series, releases in history.items():
         if not series.varies:
@@ -114,8 +110,7 @@ def costliest(found: Iterable[Step]) -> list[Step]:
 
 
 def largest(found: Iterable[Step]) -> list[Step]:
-    """The change by the largest factor of each question from one release to another, of times, bytes and each count apart;
-    largest first. What began at zero or ended there has no factor and is left out."""
+    """The largest change of each question at each release, of times, bytes and each count apart; none of zero."""
     most: dict[tuple[str, ...], Step] = {}
     for step in sorted(found, key=_size, reverse=True):
         if math.isfinite(_size(step)):
@@ -194,8 +189,7 @@ def _equal(numbers: Numbers, least: int) -> list[tuple[str, float]]:
 
 
 def _within(numbers: Numbers, margin: float) -> list[tuple[str, float]]:
-    """Releases with their level, of what differs a little from launch to launch. A release is at the level of one before
-    where all of its launches lie within `margin` of that. It begins another, their median, where all lie beyond."""
+    """Releases with their level: one before if all launches lie within `margin` of it, a new one if all lie beyond."""
     known: list[tuple[str, float]] = []
     limit = 1 + margin
     for release, sessions in numbers.items():
@@ -224,9 +218,8 @@ def _parts(numbers: Numbers) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Chain:
-    """A time on releases that rounds tie together, in the axis' order: their `tags` (n), `level` (n, logarithms),
-    `covariance` and `information` (n x n), `freedom` of each difference (n x n), and the verdict on each pair of neighbours
-    (n - 1)."""
+    """A time on releases that rounds tie, in the axis' order: `tags` and `level` (n, logarithms), `covariance`,
+    `information` and `freedom` of differences (n x n), and the verdict on each pair of neighbours (n - 1)."""
 
     series: Series
     tags: list[str]
@@ -248,8 +241,7 @@ class Chain:
 
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
-    """The chains of each series of a question that hold two releases or more. A release of which there is a single launch is
-    passed over: that tells no noise."""
+    """The chains of each series of a question; a release with a single launch is passed over: it tells no noise."""
     order = sorted(
         (i for i, tag in enumerate(fit.releases) if tag in axis), key=lambda i: axis.position(fit.releases[i])
     )
@@ -284,8 +276,7 @@ def as_normal(t: float, freedom: float) -> float:
 
 
 def prices(chain: Chain) -> Array:
-    """What a jump at each pair must explain to be one, as a squared normal deviate: nothing where its verdict is a change,
-    and no jump is where it is SAME."""
+    """What a jump at each pair must explain, as a squared normal deviate: nothing if its verdict is a change."""
     pairs = len(chain.verdicts)
     asked = np.full(pairs, special.ndtri(HISTORY_ERROR / 4 / max(pairs - 1, 1)) ** 2)
     asked[-1] = special.ndtri(NEWEST_ERROR / 2) ** 2
@@ -325,8 +316,7 @@ class Regression:
 
 
 def jumps_of(chain: Chain, beside: Array) -> list[int]:
-    """The pairs at which the level jumps, beside other shapes (n x k): those whose verdict is a change, and by steps the one
-    that explains most, as long as it explains its price; then what no longer does goes."""
+    """The pairs at which the level jumps, beside other shapes (n x k): changes, then what explains its price."""
     model, price, pairs = Regression(chain), prices(chain), len(chain.verdicts)
     shapes = np.tri(pairs + 1, pairs, -1)
     chosen = [k for k in range(pairs) if price[k] == 0]
@@ -359,8 +349,7 @@ def _still_needed(
 
 
 def drift_of(chain: Chain) -> tuple[int, int] | None:
-    """Between which two releases the level drifts: the window whose slow change explains more than its price and more than
-    jumps would, no pair of neighbours carries CARRIED of it, and no verdict within it is the other way."""
+    """The ends of the drift, whose slow change explains more than its price and more than jumps would."""
     n = len(chain.tags)
     grid = sorted({*range(n - 1, -1, -DRIFT_GRID), 0})
     windows = [(first, last) for first in grid for last in grid if last - first >= DRIFT]
@@ -398,8 +387,7 @@ def drift_weights(chain: Chain, first: int, last: int, jumps: Iterable[int]) -> 
 
 
 def _is_drift(chain: Chain, first: int, last: int, jumps: Iterable[int], price: float) -> bool:
-    """Whether a drift is large and sure enough beside these jumps, no pair within it carries CARRIED of it, and no verdict
-    is against it."""
+    """Whether a drift is large and sure beside these jumps, no pair carries CARRIED of it, no verdict denies it."""
     total, error = chain.contrast(drift_weights(chain, first, last, jumps))
     size, pairs = abs(total), np.diff(chain.level)[first:last]
     against = Verdict.FASTER if total > 0 else Verdict.SLOWER
@@ -450,8 +438,7 @@ Sizes = dict[int, tuple[float, float]]
 
 
 def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
-    """Of each jump, from all releases that it parts; where these deny a pair's own verdict, from the pair alone. A jump
-    below SMALLEST is told only where a verdict tells it."""
+    """Of each jump, from all releases that it parts; where these deny a pair's own verdict, from the pair alone."""
     if not jumps:
         return {}
     shapes = np.hstack([np.tri(len(chain.tags), len(chain.tags) - 1, -1)[:, list(jumps)], ramp])
@@ -486,8 +473,7 @@ def _shapes(chain: Chain, sizes: Sizes) -> list[_Shape]:
 
 
 def _came_back(chain: Chain, sizes: Sizes, pair: int, back: int) -> bool:
-    """Whether the jump at `back` takes that at `pair` back: less than BACK is left of either between the releases around
-    them, by the levels there, and chance or the margin explains it."""
+    """Whether the jump at `back` takes that at `pair` back: less than BACK is left, and chance explains that."""
     there, again = sizes[pair][0], sizes[back][0]
     if there * again >= 0 or back - pair > EXCURSION:
         return False

@@ -1,5 +1,4 @@
-"""What do the turns of releases that were measured beside each other say? One number of each launch, and how sure it is. A
-neighbour that shares a core slows one release more than another, so what holds in quiet moments counts."""
+"""What do turns of releases that were measured beside each other say? Neighbours disturb, so quiet moments count."""
 
 import math
 from collections import defaultdict
@@ -15,8 +14,7 @@ from ..store.launches import Case, Launch
 Array = NDArray[np.float64]
 
 PROCESS, CLUSTERED = 0.012, 2.2
-"""What a process does to a steady time, as a standard deviation of logarithms, beside what its own turns show, and times how
-much that counts: what disturbs a turn often lasts for some. Choices, after a trial of one release against itself."""
+"""What a process does to a steady time, in logarithms, and times how much turns' own scatter counts. Choices."""
 
 QUIETEST = 0.1
 """The share of a session's turns in which the machine is held to be quiet: chance is hardly in them, and noise neither."""
@@ -26,12 +24,10 @@ LONG_CALL = 0.05
 
 LOUD = 0.25
 LEAST_QUIET = 5
-"""Turns that take longer than quiet ones by so much, in logarithms, are left out of a launch with so many others: the clock
-wanders by less, and a neighbour on the same core adds half as much again."""
+"""Turns beyond quiet ones by so much, in logarithms, are left out of a launch with so many others."""
 
 UNLIKE = 0.1
-"""By how much two releases differ in how they slow, as a standard deviation, per unit of logarithms: for launches that were
-never quiet."""
+"""By how much two releases differ in how they slow, per unit of logarithms: for launches that were never quiet."""
 
 WILD = 3.0
 """Standard deviations, of those that most turns have, as which a turn counts that lies farther out."""
@@ -55,8 +51,7 @@ class _Round(NamedTuple):
 
 
 def compare(releases: Rounds) -> None:
-    """Gives each launch of a series that took turns with other releases one number in place of its samples: that which all
-    their quickest samples together say of the round, times what their turns say of the release."""
+    """Gives launches that took turns one number in place of samples: the round's level times what their turns say."""
     for rounds in _sessions(releases):
         quiet = _quiet(rounds)
         for one in rounds:
@@ -93,8 +88,7 @@ def _quiet(rounds: list[_Round]) -> dict[str, float]:
 
 
 def _tell(one: _Round, quiet: Mapping[str, float], releases: Rounds) -> None:
-    """Puts what a round says in place of the samples of its launches. Turns of a release by itself scatter more than around
-    the mean of a turn, which takes a share of their scatter away."""
+    """Puts what a round says in place of samples. The mean of a turn takes a share of its releases' scatter away."""
     loud = one.turns - np.array([[quiet[tag]] for tag in one.tags])
     is_quiet = loud <= LOUD
     is_quiet &= is_quiet.sum(axis=0) > 1
@@ -118,8 +112,7 @@ def _tell(one: _Round, quiet: Mapping[str, float], releases: Rounds) -> None:
 
 
 def _of_median(left: Array) -> float:
-    """The variance of the median of a normal distribution that scatters as what is `left`, where wild turns count as WILD.
-    Few turns scatter little by chance, which is made up for as in Student's distribution."""
+    """Of the median of what is `left`, where wild turns count as WILD, and few scatter little by chance."""
     most = WILD * 1.4826 * float(np.median(np.abs(left)))
     squares = np.clip(left, -most, most) ** 2
     return math.pi / 2 * float(squares.sum()) / max(len(left) - 3, 1) / len(left)

@@ -1,5 +1,4 @@
-"""What does an upgrade from A to B cost? One verdict per series, from the rounds in which both were measured. Counts and
-bytes do not vary, so any difference is real; times are compared on logarithms of launches. Why so: docs/verdicts.md."""
+"""What does an upgrade from A to B cost? A verdict per series, from rounds that measured both: docs/verdicts.md."""
 
 import math
 import statistics
@@ -17,8 +16,7 @@ from .levels import Array, Fitted
 from .series import RANK, History, Pairs, Series, Verdict, history, observations
 
 FALSE_RATE = 0.01
-"""Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
-a hundred and not in twenty, because a session that goes on with what is undecided looks at it again after every round."""
+"""Share of false ones among changes: low, as a session looks at what is undecided again after every round."""
 
 ERROR_RATE = 0.05
 """A series that lies on the margin is called SAME this often. One in twenty, as is usual."""
@@ -27,8 +25,7 @@ POWER = 0.8
 """How often a change of the size `detectable` would have been told: four times of five, as is usual in planning."""
 
 LATE_SHARE = 0.5
-"""Look k after the first is judged at this over k of the error rate. A session that goes on with what is undecided looks
-at it again after every round, and each look is another chance of a false change."""
+"""Look k after the first is judged at this over k of the error rate: each look is a chance of a false change."""
 
 LEAST_LIKE = 1.5
 """Launches of the same weight that those of a release must be worth to tell anything: one may be unlike all others."""
@@ -45,12 +42,10 @@ NOT_MEASURED = "it was not measured"
 
 @dataclass(frozen=True)
 class Change:
-    """One series from one release to another. `old` and `new` are the levels as they are shown; `ratio` is by how much they
-    differ (new / old), with an interval [low, high] that holds the truth with `confidence`; `detectable` is the smallest
-    ratio that these launches would have told from SAME; `disturbed` counts the launches that were measured although the
-    machine was disturbed; `reason` stands where a number is missing. `difference` is the interval of new - old in the unit
-    of the numbers, and `least_growth` what each call would have had to leave to be told in all launches, both of growth
-    alone. `apart` says that a fleet measured both releases, and no node of it measured both."""
+    """`old` and `new` are levels as shown; `ratio` (new / old) has an interval that holds the truth with `confidence`;
+    `detectable` is the smallest ratio that would have been told from SAME; `disturbed` counts launches. `difference` is
+    the interval of new - old, and `least_growth` what each call would have had to leave, of growth alone. `apart`: no
+    node of a fleet measured both."""
 
     series: Series
     verdict: Verdict
@@ -82,9 +77,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, the margin of
-    its series, and how often it was looked at. Each is a number, or an array of the same shape (series x pairs of releases),
-    NaN where nothing compares two releases."""
+    """What launches say about log(new / old): estimate, error, Student's degrees of freedom, margin, and how often it
+    was looked at. Each a number or an array (series x pairs of releases), NaN where nothing compares two releases."""
 
     shift: Array
     error: Array
@@ -115,8 +109,7 @@ class Evidence:
         return bounded(self.shift - half), bounded(self.shift + half)
 
     def judged(self, error_rate: Array | float) -> "Judged":
-        """Changed at this error rate, the same by two one-sided tests at ERROR_RATE, or neither. A verdict can be read off
-        its interval, whose half is rounded up before it decides: the site has no other."""
+        """Changed at this error rate, SAME by two one-sided tests, or neither, by intervals that are rounded up."""
         of_look = error_rate / penalty(self.looks)
         exact, margin = self.half(1 - of_look), np.log1p(self.margin)
         half, half_of_same = in_steps(exact), in_steps(self.half(1 - 2 * ERROR_RATE))
@@ -143,8 +136,7 @@ TOLD = (None, Verdict.SAME, Verdict.CANT_TELL, Verdict.SLOWER, Verdict.FASTER)
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts, of `Evidence`'s shape: `code` in TOLD, `half` of the interval as `in_steps`, the interval's `confidence`,
-    and the ratio that is `detectable`."""
+    """Of `Evidence`'s shape: `code` in TOLD, `half` of the interval in steps, its `confidence`, and `detectable`."""
 
     code: NDArray[np.uint8]
     half: NDArray[np.uint8]
@@ -168,9 +160,8 @@ def of_steps(steps: NDArray[np.uint8]) -> Array:
 
 
 def penalty(looks: Array | int) -> Array:
-    """By how much a look's error rate is divided: the first has all of it, look k LATE_SHARE / k of it. Looks share their
-    rounds, so a false change is mostly told by several of them: 25 together spend 1.2 to 1.7 times what one does (simulated
-    by tests/test_verdicts.py, as repeated significance tests are: Armitage, McPherson and Rowe 1969)."""
+    """By how much a look's error rate is divided. Looks share their rounds: 25 together spend 1.2 to 1.7 times what one
+    does (simulated by tests/test_verdicts.py; Armitage, McPherson and Rowe 1969)."""
     return np.where(np.equal(looks, 1), 1.0, np.asarray(looks) / LATE_SHARE)
 
 
@@ -181,8 +172,7 @@ def bounded(logarithm: Array) -> Array:
 
 
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
-    """A verdict for every series that either release has: what costs first, what needs no thought last, then by series. Each
-    series that is looked at makes the intervals of the others wider."""
+    """A verdict for every series of either release, what costs first; each makes the intervals of the others wider."""
     return compare_history(history(launches), old, new)
 
 
@@ -210,10 +200,9 @@ def at_levels(change: Change, before: float | None, now: float | None, apart: bo
 
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
-    """Of each series of a question, in the order of `fit.levels`, and each of the pairs (series x pairs). A series was
-    looked at once after the rounds that all series with evidence have, and again after each round that it has beyond them: a
-    session measures everything at first, and then what is undecided. A single launch of a release is no evidence: NaN. Nor
-    is one beside which the others weigh next to nothing: an infinite error."""
+    """Of each series of a question, in the order of `fit.levels`, and each pair (series x pairs). A series was looked
+    at again after each round beyond those that all have. A single launch is no evidence: NaN; nor is one beside which
+    the others weigh next to nothing: an infinite error."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
     each = ([getattr(one, name) for one in found] for name in ("shift", "error", "freedom", "rounds"))
@@ -240,9 +229,8 @@ def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
 
 
 def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
-    """How many times as much each of `others` takes as `own` on each release of the question (others x releases), NaN where
-    one has no number. A level by itself is as sure as what sessions and rounds do allows, which two series do not share: so
-    their errors add up (degrees of freedom after Satterthwaite 1946)."""
+    """How many times as much each of `others` takes as `own` on each release (others x releases), NaN without a number.
+    Sessions and rounds are not shared, so errors add up (degrees of freedom: Satterthwaite 1946)."""
     level, variance, freedom = (np.array(of) for of in zip(*(fit.alone(one) for one in (own, *others)), strict=True))
     both = variance[1:] + variance[0]
     below = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
@@ -250,18 +238,15 @@ def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
 
 
 def error_rates(evidence: Evidence) -> Array:
-    """The error rate of one series that keeps the false among those called changed to FALSE_RATE of them, of each pair.
-
-    Benjamini and Hochberg (1995): FALSE_RATE x changed / looked at. What lies within the margin is never called changed, so
-    it does not count as changed here: hundreds of true changes of 1 % would else pay for false ones of 10 %. Intervals at
-    this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its interval.
-    """
+    """The error rate of one series that keeps the false among those called changed to FALSE_RATE, of each pair:
+    Benjamini and Hochberg (1995). What lies within the margin is no discovery: true changes of 1 % would pay for false
+    ones of 10 %. Intervals at this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its
+    interval."""
     return _error_rates(_chances(evidence))
 
 
 def error_rates_if_told(evidence: Evidence) -> Array:
-    """Of one pair of releases: the error rate of each series (series x 1) if that one is told as changed. Benjamini and
-    Hochberg tell it where its chance is no more than this: then as many are told as if its chance were 0."""
+    """Of one pair: the error rate of each series (series x 1) if it is told, which is as if its chance were 0."""
     chances = _chances(evidence)
     return _error_rates(np.where(np.eye(len(chances), dtype=bool), 0.0, chances))[:, None]
 
@@ -294,8 +279,7 @@ def nodes_of(pairs: Pairs) -> set[str]:
 
 
 def is_apart(olds: set[str], news: set[str]) -> bool:
-    """Whether nodes of a fleet are known to have measured both releases, and none of them both. Rounds of other releases may
-    tie them, each of which compares on one node, so that a node's speed goes out of it."""
+    """Whether nodes of a fleet measured both releases, none of them both; other releases' rounds may tie them."""
     return bool(olds and news) and "" not in olds | news and not olds & news
 
 
@@ -356,8 +340,7 @@ def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[i
 
 
 def _held(series: Series, olds: list[float], news: list[float]) -> Change:
-    """The verdict on what differs a little from launch to launch and is no time: changed where every launch of one release
-    lies beyond the margin from every one of the other, the same where all launches lie within it."""
+    """Of what is no time: changed where all launches lie beyond the margin, SAME where all lie within."""
     old, new, limit = statistics.median(olds), statistics.median(news), 1 + series.margin
     found = Change(series, Verdict.CANT_TELL, old, new, new / old if old else None, launches=(len(olds), len(news)))
     if min(found.launches) < 2:
@@ -434,8 +417,7 @@ def times(factor: float) -> str:
 
 
 def bound(factor: float) -> str:
-    """An end of the interval of a change that is told, as `times`, with the digits that keep it apart from no change:
-    `1.07`, `1.003`."""
+    """An end of an interval as `times`, with the digits that keep it apart from no change: `1.07`, `1.003`."""
     said = times(factor)
     for digits in (3, 4):
         if said in ("1.00", "1.000") and factor != 1:

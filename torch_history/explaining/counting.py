@@ -1,5 +1,4 @@
-"""How is a changed number of bytes, allocations or operators explained? Both releases are counted, operator by operator; a
-second launch of each says that counts are exact. What the operators hold adds up to the number."""
+"""How is a changed number of bytes, allocations or operators explained? Both are counted, operator by operator."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -32,8 +31,7 @@ Answer = Mapping[str, Any]
 def explain(
     subject: Subject, sides: tuple[Side, Side], levers: Sequence[Lever], say: Say, opened: Open = Launch
 ) -> Found:
-    """Explains one counted series; `opened` gives a launch. Raises CannotExplain where a release cannot run the case, counts
-    0, or counts now this and now that."""
+    """Explains one counted series. Raises CannotExplain where a release cannot run it, counts 0, or counts vary."""
     metric, levers = subject.metric, [lever for lever in levers if not lever.variables and subject.metric not in GROWTH]
     launches, what = (1, "line") if metric in GROWTH else (LAUNCHES, "operator")
     say(f"Where is it? Launches of each release are counted by {what}: {launches}.")
@@ -82,8 +80,7 @@ def _is_within(others: Collection[str], row: Answer) -> bool:
 
 
 def _counted(side: Side, subject: Subject, levers: Sequence[Lever], opened: Open, launches: int) -> dict[str, Any]:
-    """What launches of one release count, with its environment and commit, what the call uses, and `under` each lever that
-    may matter what the first launch counts."""
+    """What launches of one release count, its facts, and what it counts `under` each lever that may matter."""
     counted: list[dict[str, Any]] = []
     step = {"do": "left" if subject.metric in GROWTH else "allocations"}
     for _ in range(launches):

@@ -1,5 +1,4 @@
-"""How large is a difference, how much of it does a lever remove, and what could be chance? Turns under one lever are a
-group; all groups lend each other what they know of noise. Levels are medians, and a disturbed turn is pulled in."""
+"""How large is a difference, how much of it does a lever remove, and what could be chance? By medians of turns."""
 
 import math
 import statistics
@@ -58,8 +57,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of a turn's log(new / old), that of a launch's own logarithm, and the degrees of freedom that
-    they are known by."""
+    """Standard deviations of a turn's log(new / old) and of a launch's logarithm, and their degrees of freedom."""
 
     deviation: float
     of_launch: float
@@ -129,9 +127,8 @@ def ratio(group: Group, noise: Noise) -> Ratio:
 
 
 def removed(base: Group, lever: Group, noise: Noise) -> Share:
-    """The share of the difference between the releases that a lever removes, in seconds or as a ratio, whichever is less:
-    what makes both releases slower by the same seconds makes the ratio smaller and removes nothing, and what makes both
-    quicker by the same factor makes the seconds fewer and removes nothing."""
+    """The share of the difference that a lever removes, in seconds or as a ratio, whichever is less: what slows both by
+    the same seconds, or quickens both by the same factor, removes nothing."""
     shift, left = base.shift, lever.shift
     if not shift:
         return Share(0.0, -math.inf, math.inf)

@@ -1,5 +1,4 @@
-"""How is one changed series explained? Both releases are asked in turn, each turn the other way round, first whether they
-differ, then where and why. Nothing is looked for until the difference is there."""
+"""How is one changed series explained? Both releases are asked in turn whether they differ; only then where and why."""
 
 import contextlib
 import math
@@ -32,12 +31,10 @@ LEVER_TURNS = 2
 """Launches of each release under a lever, after which it is CLEARED or tried again."""
 
 FRESH_TURNS = 3
-"""Launches of each release in which a lever that is not CLEARED is tried again. These alone count: of ten levers one may
-seem to remove some of the difference by chance, and the launches that made it seem so cannot show that it was not."""
+"""Launches in which a lever that is not CLEARED is tried again. These alone count: one of ten may seem to work."""
 
 CONFIRMED, LOOKED, PULLED = 0.5, 0.6, 0.85
-"""Shares of the time at hand after which no further turn is begun of a steady call: one that says whether the difference is
-there, one with profilers, one of a lever. The rest is for the script."""
+"""Shares of the time at hand after which no turn is begun: to confirm, with profilers, of a lever."""
 
 PROFILES = {"operator": "operators", "function": "Python functions", "symbol": "native symbols"}
 """Kind of place of a steady call, as benchmarks/explained.py names its profile -> what a note calls its table."""
@@ -50,8 +47,7 @@ LOOKING: Mapping[str, Any] = {"do": "profile", "seconds": 0.15, "sampled": 0.5, 
 """Steps as benchmarks/explained.py takes them."""
 
 SAME_CLOCK = 0.05
-"""Where a call's wall time and processor time are this close in some turn, the processor's is taken in all: what others do
-shows less in it."""
+"""Where a call's wall and processor time are this close, the processor's is taken: others show less in it."""
 
 TIMINGS = (0, 1, 1, 0)
 """The order in which a turn times the two releases; the quicker timing of each counts."""
@@ -97,9 +93,8 @@ class Explanation:
         seconds: float = math.inf,
         opened: Open = Launch,
     ) -> None:
-        """`opened` gives a launch: tests give some that draw numbers. `scratch` is an empty folder. Of a steady call all
-        ends within about `seconds`, of another one only the levers do: what there is no time for is left out, and a note
-        says so."""
+        """`opened` gives a launch, `scratch` is an empty folder. What a steady call has no time for in `seconds` is
+        noted."""
         self._subject, self._sides, self._scratch, self._say = subject, sides, scratch, say
         self._levers = [lever for lever in levers if lever.once or not subject.is_once]
         self._seconds, self._opened = seconds, opened
@@ -175,8 +170,7 @@ class Explanation:
                 self._timings = TIMINGS[:2]
 
     def _measure(self, found: Found) -> None:
-        """Brings the base, its clock and the ratio up to what was measured so far. The clock is the processor's, unless a
-        call waits or has several threads: then no turn shows both alike."""
+        """Brings base, clock and ratio up to date. Calls that wait or have threads are timed by the wall's clock."""
         alike = [min(abs(one["cpu"] / one["wall"] - 1) for one in side) for side in self._times[""]]
         found.clock = "cpu" if max(alike) <= SAME_CLOCK else "wall"
         found.base = self._group("", found.clock)
@@ -220,8 +214,7 @@ class Explanation:
         found.commits = answers[0].get("commit", ""), answers[1].get("commit", "")
 
     def _look_at(self, number: int, launch: Any, with_code: bool) -> None:
-        """Each profile of one launch, in a process of its own: a release may end under one profiler. And, where asked, what
-        runs in a call."""
+        """Each profile of one launch, in a process of its own, and where asked what runs in a call."""
         recorded = self._scratch / "perf.data"
         for kind in self._kinds:
             recorded.unlink(missing_ok=True)
@@ -260,8 +253,7 @@ class Explanation:
         return places.profiles(old, new, difference)
 
     def _changed(self, found: Found) -> tuple[bool, str]:
-        """What changed in the code that runs in a call, in words, and whether it is the cause; empty where nothing is known.
-        The functions that show it are kept as evidence."""
+        """Whether changed code is the cause, and in words what changed in it; the functions are kept as evidence."""
         seen = self._running.values()
         if self._subject.is_once or any(
             "failed" in one or fingerprints.samples_in(one) < LEAST_SAMPLES for one in seen

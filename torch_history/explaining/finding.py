@@ -52,8 +52,7 @@ class Cases:
 
 
 def changed(results: Path, machine: str, environment: str, old: str, new: str, most: int) -> list[Series]:
-    """The series that can be explained in minutes and changed most by what is stored, at most so many: what is counted first
-    as it is exact, and of each kind the largest change first. Raises CannotCompare."""
+    """The series that changed most and can be explained in minutes, counts first. Raises CannotCompare."""
     found = find(results, machine, environment, old, new, metrics=())
     ratios = [each for each in found.changed if each.series.metric in (*TIMES, *COUNTED) and each.factor]
     largest = [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.factor or 1)))][:most]
@@ -81,8 +80,7 @@ def cases(side: Side, root: Path, workloads: Sequence[str]) -> dict[str, Cases]:
 
 
 def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
-    """Every series of an own file that can be explained: the times of its calls, unless it asks for other times only; then
-    of what a process does once; then what is counted."""
+    """Every series of an own file that can be explained: times of calls, then what a process does once, then counts."""
 
     def of(metric: str, which: Sequence[tuple[str, ...]]) -> list[Series]:
         """As the launches name it: what is measured in another way is in a class of its own."""
@@ -128,8 +126,7 @@ def subject(root: Path, series: Series, workload: str = "", threads: int = 1) ->
 def explain(
     series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, version: str, seconds: float
 ) -> Evidence:
-    """All that can be found of one series, of a steady call or of counts within about `seconds`. Raises CannotExplain and
-    LaunchFailed."""
+    """All that can be found of one series within about `seconds`. Raises CannotExplain and LaunchFailed."""
     began = time.monotonic()
     ends = math.inf if asked.is_once else began + seconds
     if series.metric in COUNTED:

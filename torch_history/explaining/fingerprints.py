@@ -202,8 +202,7 @@ def digest_of(keys: Collection[str]) -> str:
 
 
 TRIES, LONGER = 3, 3
-"""How often a case is looked at again of which there are too few samples, as where perf begins late on a busy machine, and
-for how many times as long each time."""
+"""How often a case with too few samples is looked at again, and for how many times as long each time."""
 
 
 def samples_in(answer: Mapping[str, Any]) -> int:
@@ -214,8 +213,7 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """What runs in each of `cases`, in which a release that `ask` asks looks for so many `seconds`. A case that it cannot
-    run is left out; `say` is told how far it is."""
+    """What runs in each of `cases`, by a release that `ask` asks for so many `seconds`; what cannot run is left out."""
     found = {}
     for number, case in enumerate(cases, 1):
         say(f"  {number} of {len(cases)}: {case.key}")
@@ -236,8 +234,7 @@ ONE = "one case"
 
 
 def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodePair:
-    """The code of old and new, in the environments in `folders`, of what was seen to run in one case. Raises as
-    `of_release`."""
+    """The code of old and new, in the environments in `folders`, of what ran in one case. Raises as `of_release`."""
     found = [Describe({path.name: Library(path) for path in _installed(one)}, with_lines=False) for one in folders]
     both = zip(found, answers, strict=True)
     functions = [hot_functions(Seen({ONE: answer}, ""), of.libraries)[ONE] for of, answer in both]

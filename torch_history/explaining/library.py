@@ -153,8 +153,7 @@ class Library:
 
     @functools.cached_property
     def plain_names(self) -> list[str]:
-        """The names of all functions as C++ writes them, in both ABIs alike. Raises OSError and CalledProcessError where
-        c++filt fails: the package binutils has it."""
+        """The names as C++ writes them, in both ABIs alike. Raises OSError and CalledProcessError without c++filt."""
         said = subprocess.run(
             ["c++filt", "-i"],
             input="\n".join(self.name(number) for number in range(len(self))),

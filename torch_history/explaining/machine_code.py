@@ -1,7 +1,6 @@
-"""Are the instructions of a function the same in two wheels, and where do its loops begin? By a digest of a form that two
-compilations share: registers and slots of the stack are numbered by their first appearance, a jump counts instructions, what
-is called has its name, a constant its value, and fillers that only align are left out. So may be the number of a source line
-that a failed check is given, which is no part of what code does."""
+"""Are the instructions of a function the same in two wheels? By a digest of a form that compilations share: registers
+and slots of the stack are numbered by first appearance, a jump counts instructions, what is called has its name, a
+constant its value; fillers are left out, and may be the source line that a failed check is given."""
 
 import functools
 import hashlib
@@ -63,8 +62,7 @@ class Function:
 
 
 def function(library: Library, number: int, with_lines: bool = True) -> Function:
-    """The code of a function of a library by its number. Without lines, a function whose source stands some lines further
-    down is the same; what results/code/ has is with them, and is compared with nothing else."""
+    """Of a function by its number; without lines, one that stands some lines further down in its source is the same."""
     code = _decoded(library, number)
     code = code if with_lines else _without_lines(library, code)
     begin = library.begin(number)

@@ -1,5 +1,4 @@
-"""Where did the time go? The share of a launch's profile that a place has, times the seconds of a call without any profiler,
-is what it takes: so the rows of a table add up to the calls, and their differences to the difference."""
+"""Where did the time go? Shares of a profile times the seconds of a plain call: rows add up to the difference."""
 
 import math
 import re
@@ -22,8 +21,7 @@ CONFIDENCE = 0.95
 """Of the interval of a row."""
 
 INFLATED = 1.3
-"""A profiler that makes a call take more than 1.3 times as long says little about where the time of a plain call goes,
-unless what it adds is less than 0.3 of the difference."""
+"""By how much a profiler may slow a call, unless what it adds is less than 0.3 of the difference."""
 
 CAUSE_SHARE, CAUSE_MOST, OTHERS_MOST = 0.8, 1.25, 0.25
 """A place is a cause where it holds 80 to 125 % of the difference and no other one more than a quarter of it either way."""
@@ -81,8 +79,7 @@ def of_samples(answer: Mapping[str, Any]) -> Profile:
 
 
 def profiles(old: Answers, new: Answers, difference: float) -> tuple[list[Profile], list[Profile]]:
-    """The profiles of both releases: by their samples where a profiler distorts a call too much beside the `difference` in
-    seconds. Raises Distorted where there are no samples."""
+    """The profiles, by samples where a profiler distorts beside the `difference` in seconds. Raises Distorted."""
     if is_believed(old, difference) and is_believed(new, difference):
         return [of_rows(answer) for answer in old], [of_rows(answer) for answer in new]
     if all("samples" in answer for answer in (*old, *new)):
@@ -152,8 +149,7 @@ def library_name(shared_object: str) -> str:
 
 
 def symbol_name(symbol: str) -> str:
-    """What two releases share of a symbol's name: no templates, arguments or compiler's suffixes. Of a template it tells the
-    kernel that it was made for."""
+    """What two releases share of a symbol: no templates but the kernel it was made for, arguments or suffixes."""
     text = re.sub(r"^\[.\]\s*", "", symbol)
     if re.fullmatch(r"(0x)?[0-9a-f]{8,}|\[unknown\]", text):
         return "without a name"

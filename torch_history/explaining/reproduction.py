@@ -1,5 +1,4 @@
-"""How does somebody else see it? A script of plain PyTorch in one file: from the variant's expression on, every name that it
-uses is looked up in the workload's own source and its definition copied. What is timed is what the suite times."""
+"""How does somebody else see it? By a script of plain PyTorch: all that the variant's expression uses is copied."""
 
 import ast
 from dataclasses import dataclass, field
@@ -108,8 +107,7 @@ class _Source:
 
 
 def script(subject: Subject, head: str, clock: str = "cpu") -> str:
-    """A script that prints the seconds of a call, of the processor or by the wall's `clock`, or what it counts; `head` is
-    its first comment. Raises CannotReproduce."""
+    """A script that prints the seconds of a call, or what it counts; `head` is its comment. Raises CannotReproduce."""
     own = subject.workload.endswith(".py")
     if subject.metric == "worst_call" or (subject.is_once and METRICS[subject.metric].measured != SEQUENCE):
         raise CannotReproduce(

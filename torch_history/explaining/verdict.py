@@ -1,8 +1,6 @@
-"""What is the cause? The rules by which levers and places become a verdict, and its sentence.
-
-CAUSE: a lever removes at least 80 % of the difference, or an operator, function or symbol holds at least 80 % of it, each
-with an interval clear of chance. PART: a stated share of it. CLEARED: a lever leaves it. UNKNOWN: none of these.
-"""
+"""What is the cause? CAUSE: a lever removes at least 80 % of the difference, or an operator, function or symbol holds
+as much, with an interval clear of chance. PART: a stated share of it. CLEARED: a lever leaves it. UNKNOWN: none of
+these."""
 
 import re
 from collections.abc import Sequence
@@ -21,8 +19,7 @@ ALIKE = 1.25
 """What two packages gained and lost is alike up to this factor."""
 
 KINDS = ("operator", "process", "symbol", "package", "function", "caller", "line", "library")
-"""Of places, those first that say most: operators have names that a user knows; of the rest symbols are the narrowest.
-Evidence of former versions has callers and libraries."""
+"""Of places, those first that say most. Evidence of former versions has callers and libraries."""
 
 COUNTED_AS = {"process": "started", "package": "modules imported"}
 """What is counted of places that are no calls, by kind."""
@@ -41,8 +38,7 @@ WAITING = re.compile(
     r"|accept)\b"
     r"|^[^:]+: (\w*futex\w*|\w*_?poll|\w*_?select|\w*nanosleep\w*|do_wait|wait4|waitpid|epoll_wait)$"
 )
-"""Functions of Python and symbols that wait for another process or thread, or for a file: what takes the time then is
-elsewhere, where it is not profiled."""
+"""What waits for another process, thread or file: what takes the time then is not profiled."""
 
 
 def of_lever(share: Share) -> Kind:
@@ -65,12 +61,9 @@ def of_all(
     went: str = "the time went to",
     changed: tuple[bool, str] = (False, ""),
 ) -> tuple[Kind, str]:
-    """The verdict and its clause: `because ...`, or where the time went all the same.
-
-    `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
-    list, where the narrower one comes first. Libraries are too wide a place for a cause. `changed` says what changed in the
-    code that runs, and whether it holds the whole difference: then it is the cause, unless a lever is. Where it is known, a
-    place that is called as often as before, by code that is the same, is where the time goes and no cause."""
+    """The verdict and its clause. `because` gives a lever's words by its name, `own` is the workload's file. `changed`:
+    whether changed code holds the whole difference, and its words: then it is the cause, unless a lever is, and a place
+    that is called as often as before, by the same code, is none."""
     elsewhere = only_elsewhere(places)
     named = [
         place
@@ -97,8 +90,7 @@ def of_all(
 
 
 def called_otherwise(places: Sequence[Place], own: str) -> str:
-    """Python's functions that are called another number of times, as the end of a sentence, where what they take themselves
-    is the whole difference; else empty."""
+    """Functions of Python called another number of times, in words, where they hold the whole difference."""
     rows = [place for place in places if place.kind == "function"]
     named = [row for row in rows if _calls_changed(row) and not _is_the_same(row, own) and not _waits(row)]
     total = sum(map(_change, rows))
@@ -111,8 +103,7 @@ def called_otherwise(places: Sequence[Place], own: str) -> str:
 
 
 def only_elsewhere(places: Sequence[Place]) -> list[Place]:
-    """Packages whose time is only told of another one now: one grew by about as much as another shrank, as where a package
-    is imported while another one is loaded, and then before it. What they hold is no difference."""
+    """Packages of which one grew by about as much as another shrank, as if only imported before it: no difference."""
     found = []
     rows = [place for place in places if place.kind == "package" and place.name != LEFT]
     grown = [row for row in rows if row.low > 0 and _change(row) > 0]
@@ -140,8 +131,7 @@ def _waits(place: Place) -> bool:
 
 
 def _is_the_same(place: Place, own: str) -> bool:
-    """Whether the time of a row is that of what it calls: a function of the workload itself, or the call of a module, both
-    of code in C without a name; a package of which nothing is imported; a symbol of the interpreter, of Python's code."""
+    """Whether a row's time is that of what it calls: of the workload, a module, an empty package, the interpreter."""
     if place.kind == "symbol":
         return place.name.startswith(f"{INTERPRETER}: ")
     if place.kind == "package":
@@ -152,8 +142,7 @@ def _is_the_same(place: Place, own: str) -> bool:
 
 
 def _order(place: Place) -> tuple[bool, int, float]:
-    """What is called another number of times says more than what only holds time; then the kinds that come first say most,
-    and of one kind the largest place."""
+    """What is called another number of times says most; then the kinds that come first, and the largest place."""
     is_called_otherwise = place.kind in ("operator", "function") and _calls_changed(place)
     return not is_called_otherwise, KINDS.index(place.kind), -abs(_change(place))
 
@@ -164,8 +153,7 @@ def _calls_changed(place: Place) -> bool:
 
 
 def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> str:
-    """What is behind an operator or a function in C: it is where the user's call goes in any case, and the symbol that holds
-    most says what it does now. Where kernels were replaced, the one that holds most is the new one."""
+    """What is behind an operator or a function in C: the symbol that holds most, and which one it replaced."""
     if not (place.kind == "operator" or IN_C.match(place.name)):
         return ""
     symbols = [each for each in places if each.kind == "symbol" and not _is_the_same(each, "") and not _waits(each)]
@@ -178,8 +166,7 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
 
 
 def _is_another(place: Place, code: Sequence[Code]) -> bool:
-    """Whether something of a place changed besides its time: it is new or gone, it is called another number of times, or its
-    instructions are others."""
+    """Whether more than its time changed: it is new or gone, or its calls or instructions are others."""
     if place.kind in COUNTED_AS or (not place.calls and (_is_new(place) or _is_gone(place))):
         return True
     return _calls_changed(place) or any(not one.same for one in code if one.symbol == place.name)
@@ -230,8 +217,7 @@ def _went(places: Sequence[Place], went: str) -> str:
 
 
 def _largest(rows: Sequence[Place]) -> list[Place]:
-    """The three largest rows of a table that surely hold some of the difference, and at least a tenth of it. The
-    interpreter's symbols are none: what they take is the time of the Python code that they run."""
+    """The three largest rows that surely hold a tenth of the difference; the interpreter's symbols are none."""
     elsewhere, is_more = only_elsewhere(rows), sum(map(_change, rows)) > 0
     return [
         row
