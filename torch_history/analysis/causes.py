@@ -65,13 +65,8 @@ class Cause(NamedTuple):
     item: str = ""
 
 
-def _by_hand(path: Path) -> tuple[Cause, ...]:
-    """The rows of a file such as causes.toml. Raises TypeError where a row has a key that none has, or lacks one."""
-    rows: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["found"]
-    return tuple(Cause(**{**row, "variants": tuple(row["variants"]), "metrics": tuple(row["metrics"])}) for row in rows)
-
-
-FOUND = _by_hand(Path(__file__).with_name("causes.toml"))
+_ROWS = tomllib.loads(Path(__file__).with_name("causes.toml").read_text(encoding="utf-8"))["found"]
+FOUND = tuple(Cause(**{**row, "variants": tuple(row["variants"]), "metrics": tuple(row["metrics"])}) for row in _ROWS)
 """Causes that somebody found by hand; a test holds each to a change in results/ between the neighbours of its release."""
 
 
@@ -203,6 +198,10 @@ SHARE = 0.5
 """The least share, in logarithms, that a number's ratio has of that of a time that it explains: one allocation less of
 eight is no cause of a factor of 2.5. So much of what evidence found is still there between ends further apart."""
 
+Version = tuple[int, ...]
+Ends = tuple[Version, Version]
+"""Of PyTorch, old and new."""
+
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
 
@@ -215,21 +214,27 @@ def why(
 ) -> dict[Series, Because]:
     """Series -> why it changed, by both environments, the machine's evidence `known`, and `code` of changed times."""
     beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
-    changes = list(changes)
-    known = list(known)
+    changes, known = list(changes), list(known)
+    ends = _version(old.get("torch", "")), _version(new.get("torch", ""))
     for change in changes:
-        beside[_case(change.series)][change.series.metric] = change
+        beside[case_of(change.series)][change.series.metric] = change
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
-            moved_beside = _beside(change, beside[_case(change.series)])
+            moved_beside = _beside(change, beside[case_of(change.series)])
             is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
-            certain = _found(change, old, new) or _answered(change, old, new) or (moved_beside if is_fusion else None)
-            because = _of_evidence(change, old, new, known, certain, (code or {}).get(change.series)) or _of_ratio(
-                change, beside[_case(change.series)].get("worst_call"), old, new, known
-            )
+            certain = _found(change, ends) or _answered(change, old, new) or (moved_beside if is_fusion else None)
+            changed = (code or {}).get(change.series)
+            in_wheels = Because(in_code(changed, old, new), Basis.CODE) if changed else None
+            because = _of_evidence(change, ends, known, certain, in_wheels, bool(changed and changed.is_cause))
+            worst = beside[case_of(change.series)].get("worst_call")
+            is_worst = change.series.metric == "worst_over_median" and worst and worst.verdict is change.verdict
+            if (
+                not because and worst and is_worst and _weighs(worst, change)
+            ):  # of that call, where it explains the ratio
+                because = _of_evidence(worst, ends, known)
             because = because or moved_beside
-            against = _not_seen_again(change, old, new, known)
+            against = _not_seen_again(change, ends, known)
             if because or against:
                 found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
     return found
@@ -255,11 +260,11 @@ def _beside(change: Change, of_case: Mapping[str, Change]) -> Because | None:
 
 def _of_evidence(
     change: Change,
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
+    ends: Ends,
     known: Sequence[Known],
-    certain: Because | None,
-    code: WhatChanged | None,
+    certain: Because | None = None,
+    changed: Because | None = None,
+    is_cause: bool = False,
 ) -> Because | None:
     """What is known of a change, the first of: what was switched off on this machine and made the difference; the `certain`
     cause, which was found by hand or is a fusion; code that changed and holds the whole difference; that a change was taken
@@ -268,32 +273,21 @@ def _of_evidence(
     here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
     elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
     unknown = [one for one in known if one.verdict == "UNKNOWN"]
-    changed = Because(in_code(code, old, new), Basis.CODE) if code else None
     return (
-        _explained(change, old, new, [one for one in shown if not one.seen_on])
+        _explained(change, ends, [one for one in shown if not one.seen_on])
         or certain
-        or (changed if code and code.is_cause else None)
-        or _left(change, old, here)
-        or _explained(change, old, new, [one for one in shown if one.seen_on])
+        or (changed if is_cause else None)
+        or _left(change, ends[0], here)
+        or _explained(change, ends, [one for one in shown if one.seen_on])
         or changed
-        or _explained(change, old, new, here)
-        or _explained(change, old, new, elsewhere)
-        or _explained(change, old, new, unknown)
+        or _explained(change, ends, here)
+        or _explained(change, ends, elsewhere)
+        or _explained(change, ends, unknown)
     )
 
 
-def _of_ratio(
-    change: Change, worst: Change | None, old: Mapping[str, Any], new: Mapping[str, Any], known: Sequence[Known]
-) -> Because | None:
-    """Of the slowest call over the median what is known of that call, where it changed the same way and by enough."""
-    if change.series.metric != "worst_over_median" or not worst or worst.verdict is not change.verdict:
-        return None
-    return _of_evidence(worst, old, new, known, None, None) if _weighs(worst, change) else None
-
-
-def _not_seen_again(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
+def _not_seen_again(change: Change, ends: Ends, known: Iterable[Known]) -> str:
     """That another processor was asked for a change between these releases and does not have it; empty where none was."""
-    ends = tuple(_version(facts.get("torch", "")) for facts in (old, new))
     return ", ".join(
         f"measured again on {one.seen_on} it is not there ({one.ratio:.3f} times)"
         for one in known
@@ -387,17 +381,13 @@ def source_of(one: Function) -> str:
 
 def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> Because | None:
     """The cause that evidence of exactly these two releases says, such as of a slow change."""
-    facts = [{"torch": tag.removeprefix("v")} for tag in (old, new)]
     of_both = [one for one in known if (one.old, one.new) == (old, new) and one.verdict in FOUND_ON]
-    return _explained(change, facts[0], facts[1], of_both)
+    return _explained(change, (_version(old[1:]), _version(new[1:])), of_both)
 
 
-def _explained(
-    change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]
-) -> Because | None:
+def _explained(change: Change, ends: Ends, known: Iterable[Known]) -> Because | None:
     """What evidence says of a change of the same series, the same way, of at least SHARE of the size; the largest."""
-    before, now = (_version(facts.get("torch", "")) for facts in (old, new))
-    ends, size = (before, now), abs(math.log(change.factor)) if change.factor else 0.0
+    (before, now), size = ends, abs(math.log(change.factor)) if change.factor else 0.0
     fitting = [
         one
         for one in known
@@ -417,9 +407,9 @@ def _explained(
     return Because(f"{most.words}{part}{where}", Basis.EVIDENCE)
 
 
-def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> Because | None:
+def _left(change: Change, before: Version, known: Iterable[Known]) -> Because | None:
     """That a change takes back the one before it, which evidence explains: the level of before, within the margin."""
-    before, margin = _version(old.get("torch", "")), math.log1p(change.series.margin)
+    margin = math.log1p(change.series.margin)
     came = [one for one in known if _is_of(one, change.series) and before == _version(one.new[1:])]
     for one in came:
         size = abs(math.log(one.ratio))
@@ -439,7 +429,7 @@ def _is_of_same_binary(one: Known, series: Series) -> bool:
     return is_same_case and one.verdict in FOUND_ON and all(by_code.same_code(lanes, tag) for tag in (one.old, one.new))
 
 
-def _ends(one: Known) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _ends(one: Known) -> Ends:
     return _version(one.old[1:]), _version(one.new[1:])
 
 
@@ -460,14 +450,17 @@ def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[s
 
 def in_words(facts: Mapping[str, tuple[Any, Any]]) -> str:
     """`moved` facts as a clause: `oneDNN went from 2.7.3 to 3.1.1`. There must be one."""
-    return _moves([_fact(name, *values) for name, values in facts.items()])
+    fuses = {True: "the wheel fuses on a CPU now", False: "the wheel no longer fuses on a CPU"}
+    said = {name: (ENVIRONMENT[name], f"from {old} to {new}") for name, (old, new) in facts.items()}
+    if "fuses_on_cpu" in said:
+        said["fuses_on_cpu"] = fuses[bool(facts["fuses_on_cpu"][1])], ""
+    return _moves([*said.values()])
 
 
-def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> Because | None:
+def _found(change: Change, ends: Ends) -> Because | None:
     """Those of FOUND that lie between the two releases; None where nobody looked."""
     series = change.series
-    variant, size = (*series.plain, "", "")[:2]
-    before, now = _version(old.get("torch", "")), _version(new.get("torch", ""))
+    (variant, size), (before, now) = (*series.plain, "", "")[:2], ends
     since: dict[str, list[str]] = defaultdict(list)
     fitting = []
     for cause in _found_of(series.question, change.verdict.words, series.metric):
@@ -493,13 +486,13 @@ def _found_of(question: str, verdict: str, metric: str) -> list[Cause]:
 
 
 @functools.cache
-def _version(text: str) -> tuple[int, ...]:
+def _version(text: str) -> Version:
     """`2.5.1+cu124` -> (2, 5, 1); () where there is none."""
     numbers = re.match(r"\d+(\.\d+)*", text)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
-def _case(series: Series) -> tuple[object, ...]:
+def case_of(series: Series) -> tuple[object, ...]:
     return series.environment, series.question, series.parameters
 
 
@@ -551,12 +544,6 @@ def _went(change: Change) -> _Move:
         return fused, ""
     old, new = (human(number, change.series.unit) for number in (change.old, change.new))
     return OWN[change.series.metric], f"from {old} to {new}"
-
-
-def _fact(name: str, old: Any, new: Any) -> _Move:
-    if name == "fuses_on_cpu":
-        return "the wheel fuses on a CPU now" if new else "the wheel no longer fuses on a CPU", ""
-    return ENVIRONMENT[name], f"from {old} to {new}"
 
 
 def _moves(moves: Sequence[_Move]) -> str:

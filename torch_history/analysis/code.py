@@ -264,15 +264,14 @@ class CodePair:
         return [case for case in ends[0] if all(case in of and of[case].samples >= LEAST_SAMPLES for of in ends)]
 
     def _at_end(self, case: str, end: Code) -> _End:
-        hot, other, of_digest = end.series[case], self.old, self._old_digests
-        if end is self.old:
-            other, of_digest = self.new, self._new_digests
+        is_new = end is self.new
+        hot, other, of_digest = end.series[case], self.old if is_new else self.new, self._digests[not is_new]
         running = other.series[case].symbols
         digests_there = {other.symbols[key].digest for key in running if key in other.symbols}
         found = []
         for key, (count, loop) in hot.symbols.items():
             if here := end.symbols.get(key):
-                share, is_new = count / max(1, hot.samples), end is self.new
+                share = count / max(1, hot.samples)
                 at = key if key in running else self._renumbered(case, end, other, key)
                 there = other.symbols.get(at) or of_digest.get(here.digest)  # only its name may have changed
                 theirs = running.get(at, (0, ""))[1]
@@ -298,12 +297,9 @@ class CodePair:
         return key
 
     @functools.cached_property
-    def _old_digests(self) -> Mapping[str, Symbol]:
-        return {symbol.digest: symbol for symbol in self.old.symbols.values()}
-
-    @functools.cached_property
-    def _new_digests(self) -> Mapping[str, Symbol]:
-        return {symbol.digest: symbol for symbol in self.new.symbols.values()}
+    def _digests(self) -> list[Mapping[str, Symbol]]:
+        """Of both ends, digest -> function."""
+        return [{symbol.digest: symbol for symbol in end.symbols.values()} for end in (self.old, self.new)]
 
 
 def _size(series: Series) -> str:

@@ -18,7 +18,7 @@ from ..store.launches import Launch, files_of, machines_in, of_file, read_enviro
 from ..store.machines import record_of
 from ..system.errors import UserError
 from . import answer, verdicts
-from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfirmed, why
+from .causes import Because, Known, case_of, evidence, in_words, moved, of_ends, unconfirmed, why
 from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
 from .code import Kind as CodeKind
 from .findings import Finding, Row, group, of_changes
@@ -386,28 +386,25 @@ def never_ran(comparison: Comparison) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Happened:
-    """A step, excursion or drift in words, with its cause, what other lanes say, and its `net` change over the axis."""
+class Happened(Row):
+    """A step, excursion or drift, with what other lanes say, and its `net` change over the axis in words."""
 
-    change: Change
-    where: str
-    because: Because | None
-    elsewhere: str
-    net: str
+    elsewhere: str = ""
+    net: str = ""
 
     @property
     def names(self) -> list[Name]:
-        return self.change.series.names
+        return self.series.names
 
     @property
     def surest(self) -> str:
         """Without its release and its cause."""
-        return " ".join(filter(None, [sentence(self.change, elsewhere=self.elsewhere), self.net]))
+        return " ".join(filter(None, [sentence(self, elsewhere=self.elsewhere), self.net]))
 
     @property
     def own(self) -> str:
         """Without its release and its net change."""
-        return sentence(self.change, self.because.words if self.because else "", self.elsewhere)
+        return sentence(self, self.because.words if self.because else "", self.elsewhere)
 
     @property
     def said(self) -> str:
@@ -416,13 +413,7 @@ class Happened:
 
     @property
     def sentence(self) -> str:
-        return f"{self.where}: {self.said}"
-
-    @property
-    def row(self) -> Row:
-        of = self.change
-        numbers = of.old, of.new, of.ratio, of.low, of.high
-        return Row(of.series, of.verdict, *numbers, because=self.because, release=self.where)
+        return f"{self.release}: {self.said}"
 
 
 @dataclass(frozen=True)
@@ -485,7 +476,7 @@ def told_findings(
 ) -> list[Told]:
     """As `tell`; `facts` are those of the environment of a tag in a lane, `known` is the machine's evidence."""
     happened = _happened(steps, found, facts, known, others)
-    place = {each.row: i for i, each in enumerate(happened)}
+    place: dict[Row, int] = {each: i for i, each in enumerate(happened)}
     of_findings = ((finding, tuple(place[row] for row in finding.rows)) for finding in group(place))
     return [Told(finding, places, tuple(happened[at] for at in places)) for finding, places in of_findings]
 
@@ -501,34 +492,33 @@ def _happened(
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
-            exact[series.environment, series.question, series.parameters].append(series)
+            exact[case_of(series)].append(series)
     every = [
         (step, Change(step.series, step.verdict, step.before, step.after, step.ratio, step.low, step.high))
         for step in steps
     ]
     happened, codes = [], _codes(every, found)
     worst = {
-        (change.series.question, change.series.environment, change.series.parameters, step.old, step.new): {
-            change.series: change
-        }
+        (case_of(step.series), step.old, step.new): [change]
         for step, change in every
-        if change.series.metric == "worst_call"
+        if step.series.metric == "worst_call"
     }
     for step, change in every:
-        series = step.series
+        series, case = step.series, case_of(step.series)
         if step.kind is Kind.DRIFT:
             because = of_ends(change, step.old, step.new, known)
         else:
-            beside = {
-                other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
-                for other in exact[series.environment, series.question, series.parameters]
-            }
+            beside = (
+                verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
+                for other in exact[case]
+            )
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-            code = codes[step.old, step.new]
-            call = worst.get((series.question, series.environment, series.parameters, step.old, step.new), {})
-            because = why({**beside, **call, series: change}.values(), before, after, known, code).get(series)
+            call = worst.get((case, step.old, step.new), ())
+            of_case = {one.series: one for one in (*beside, *call, change)}.values()
+            because = why(of_case, before, after, known, codes[step.old, step.new]).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
-        happened.append(Happened(change, _where(step), because, elsewhere, _net(step)))
+        told = Happened(**vars(change), because=because, release=_where(step), elsewhere=elsewhere, net=_net(step))
+        happened.append(told)
     return happened
 
 

@@ -28,18 +28,9 @@ MISSING = (Verdict.BROKE, Verdict.FIXED)
 
 
 @dataclass(frozen=True)
-class Row:
-    """What a finding needs of a change or a step: fields as in `Change`, why, at which `release` in words, and its
-    code."""
+class Row(Change):
+    """A change between two releases, or a step at one `release`, in words; why, and what changed in the code of a time."""
 
-    series: Series
-    verdict: Verdict
-    old: float | None
-    new: float | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    reason: str = ""
     because: Because | None = None
     release: str = ""
     code: WhatChanged | None = None
@@ -158,12 +149,8 @@ def of_changes(
 ) -> list[Finding]:
     """The findings of all that changed, broke or runs again, ranked; `why` ends their sentences."""
     told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
-    return ranked(group(_row(one, why.get(one.series), (code or {}).get(one.series)) for one in told))
-
-
-def _row(change: Change, because: Because | None, code: WhatChanged | None) -> Row:
-    numbers = change.old, change.new, change.ratio, change.low, change.high
-    return Row(change.series, change.verdict, *numbers, change.reason, because, code=code)
+    rows = (Row(**vars(one), because=why.get(one.series), code=(code or {}).get(one.series)) for one in told)
+    return ranked(group(rows))
 
 
 def group(rows: Iterable[Row]) -> list[Finding]:

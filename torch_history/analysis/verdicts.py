@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from asv_runner.util import human_time
 from numpy.typing import NDArray
 
 from contract.metrics import MARGIN, NO_GROWTH, RESIDENT
@@ -387,26 +388,9 @@ def _unmeasured(pairs: Pairs) -> str:
     return f"{launch.release} was {case.reason}" if case.unmeasured else ""
 
 
-TIME_UNITS = (
-    ("ns", 1e-9), ("μs", 1e-6), ("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400), ("w", 604800), ("y", 31449600)
-)  # fmt: skip
-
-
-def human_seconds(seconds: float) -> str:
-    """Three digits and the largest unit that is no more, as asv writes it: `57.9ms`."""
-    if seconds == 0:
-        return "0s"
-    name, unit = next((pair for pair in reversed(TIME_UNITS) if seconds >= pair[1]), TIME_UNITS[0])
-    number = seconds / unit
-    digits = 2 - math.floor(math.log10(number))
-    if not -6 < digits < 8:
-        return f"{number:.3e}{name}"
-    return f"{number:.{digits}f}{name}" if digits > 0 else f"{round(number):d}{name}"
-
-
 def difference(seconds: float) -> str:
     """A difference as a person reads it, with its sign: `+950μs`, `-1.20s`."""
-    return f"{'-' if seconds < 0 else '+'}{human_seconds(abs(seconds))}"
+    return f"{'-' if seconds < 0 else '+'}{human_time(abs(seconds))}"
 
 
 def times(factor: float) -> str:
@@ -430,7 +414,7 @@ def human(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     if unit == "seconds":
-        return human_seconds(value)
+        return str(human_time(value))
     if unit == "ratio":
         return f"{value:.2f}"
     return f"{value:,.0f}" + (" B" if unit == "bytes" else "")

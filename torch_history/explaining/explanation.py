@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..analysis import causes
 from ..analysis.code import CHANGED, LEAST_SAMPLES, State
-from ..analysis.verdicts import human_seconds
+from ..analysis.verdicts import human
 from ..store.causes import LONGEST_DIFFERENCE, Code, Kind, Place, Pulled
 from . import fingerprints, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
@@ -140,7 +140,9 @@ class Explanation:
             if self._subject.is_once and turn == 1:
                 each = max(found.base.levels)
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
-                self._say(f"It takes {human_seconds(each)} each time, so this takes {minutes} minutes or more in all.")
+                self._say(
+                    f"It takes {human(each, 'seconds')} each time, so this takes {minutes} minutes or more in all."
+                )
             if turn >= LEAST_TURNS and found.ratio.is_there:
                 break
             is_late = not self._has_time(CONFIRMED)

@@ -321,7 +321,8 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
                 "kind": step.kind.value,
                 "verdict": step.verdict.words,
                 **{name: getattr(step, name) for name in ("old", "new", "until", "ratio")},
-                **{name: getattr(each, name) for name in ("where", "own", "net", "sentence")},
+                "where": each.release,
+                **{name: getattr(each, name) for name in ("own", "net", "sentence")},
             }
             for step, each in said
         ],
