@@ -82,11 +82,10 @@ def cards(comparison: Comparison) -> list[Card]:
     for name, by_metric in CARDS.items():
         theirs = [change for change in changes if _card_of(change.series) == name and change.verdict in _SAID]
         if theirs:
-            of_card = [one for one in findings if _card_of(one.best.series) == name and one.verdict in _SAID]
-            worst, best = (
-                next((each for each in of_card if each.verdict.kind == kind), None) for kind in ("worse", "better")
-            )
-            found.append(Card(name, _by_metric(theirs) if by_metric else _verdict(theirs), worst, best))
+            of_card = (one for one in findings if _card_of(one.best.series) == name and one.verdict in _SAID)
+            first = {one.verdict.kind: one for one in reversed([*of_card])}
+            said = _by_metric(theirs) if by_metric else _verdict(theirs)
+            found.append(Card(name, said, first.get("worse"), first.get("better")))
     results = [Card("Results", summary(comparison.results), None, None)] if comparison.results else []
     return [*found, _running(changes, findings), *results]
 
@@ -167,10 +166,8 @@ def unchanged(changes: Iterable[Change]) -> str:
 
 def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:
     """At most so many of ranked `findings`, those that cost first: these have half of the places where there are enough."""
-    worse = [finding for finding in findings if finding.verdict.kind == "worse"]
     others = [finding for finding in findings if finding.verdict.kind != "worse"]
-    of_worse = max(most - len(others), most // 2)
-    worse = worse[:of_worse]
+    worse = [one for one in findings if one.verdict.kind == "worse"][: max(most - len(others), most // 2)]
     return [*worse, *others[: most - len(worse)]]
 
 
@@ -184,9 +181,13 @@ def not_measured(comparison: Comparison) -> str:
     metrics = {change.series.metric for change in comparison.changes}
     if absent := [words for words, of in UNMEASURED.items() if not metrics & {*of}]:
         said += f" Not measured here: {', '.join(absent)}."
-    if comparison.one_sided:
-        said += f" {comparison.one_sided} series were measured on only one of the two releases and are not compared."
-    return said
+    return " ".join([said, *one_sided(comparison)])
+
+
+def one_sided(comparison: Comparison) -> list[str]:
+    """That some series are not compared; nothing where there are none."""
+    said = f"{comparison.one_sided} series were measured on only one of the two releases and are not compared."
+    return [said] if comparison.one_sided else []
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
@@ -258,10 +259,5 @@ def _labelled(name: str, words: str, bold: Callable[[str], str]) -> list[str]:
 
 def _wrapped(words: str, indent: str, first: str | None = None) -> list[str]:
     """In lines of WIDTH; a word that is longer, as a path may be, is broken."""
-    return textwrap.wrap(
-        words,
-        WIDTH,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-    )
+    begin = indent if first is None else first
+    return textwrap.wrap(words, WIDTH, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)

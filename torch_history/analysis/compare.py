@@ -290,14 +290,10 @@ def _refuse_unknown(
 
 
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:
+    in_order = sorted(known, key=lambda name: [part.zfill(4) for part in re.split(r"(\d+)", name)])
     for name in names:
         if name not in known:
-            raise CannotCompare(f"There is no {what} {name} {where}. Known: {', '.join(_in_order(known)) or 'none'}.")
-
-
-def _in_order(names: set[str]) -> list[str]:
-    """v2.9.1 before v2.11.0."""
-    return sorted(names, key=lambda name: [part.zfill(4) for part in re.split(r"(\d+)", name)])
+            raise CannotCompare(f"There is no {what} {name} {where}. Known: {', '.join(in_order) or 'none'}.")
 
 
 def _plain_name(name: str) -> str:
@@ -369,9 +365,8 @@ def by_case(changes: Iterable[Change]) -> list[list[Change]]:
 def of_case(changes: Sequence[Change], comparison: Comparison) -> str:
     """The sentence of one change, or of all metrics that a case lacks."""
     first = changes[0]
-    said = comparison.sentence(first)
     if len(changes) == 1:
-        return said
+        return comparison.sentence(first)
     metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
     question = first.series.question.replace("_", " ")
     reason = " ".join(first.reason.split()).rstrip(".")
@@ -640,22 +635,14 @@ def _unseen(change: Change) -> str:
 def summary(comparison: Comparison) -> list[str]:
     """The counts, what these times could have shown, and with what the verdicts were made."""
     tally = Counter(change.verdict for change in comparison.changes)
-    counted = [f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict]]
-    lines = [
-        f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}.",
-        *comparison.sure,
-    ]
-    if comparison.one_sided:
-        lines.append(
-            f"{comparison.one_sided} series were measured on only one of the two releases and are not compared."
-        )
-    return [*lines, *comparison.environments]
+    counted = ", ".join(f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict])
+    head = f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {counted}."
+    return [head, *comparison.sure, *answer.one_sided(comparison), *comparison.environments]
 
 
 def _sure(comparison: Comparison) -> list[str]:
     lines = []
     times = [one for one in comparison.changes if one.series.varies and None not in (one.old, one.new)]
-    single = [change for change in times if change.reason == SINGLE]
     if comparison.looked_at:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
         margins = {one.series.measure.words: one.series.margin for one in times}
@@ -673,11 +660,11 @@ def _sure(comparison: Comparison) -> list[str]:
     if words := comparison.alone.words:
         lines.append(words)
     if comparison.code:
-        kinds = Counter(found.kind.value for found in comparison.code.values())
+        kinds = Counter(found.kind for found in comparison.code.values())
         seen_on = ", ".join(sorted({found.profiled_on for found in comparison.code.values()}))
-        said = ", ".join(f"{count} {words}" for words, count in kinds.most_common())
+        said = ", ".join(f"{count} {kind.value}" for kind, count in kinds.most_common())
         lines.append(f"By the code of both wheels (what runs was seen on {seen_on}), changed times are: {said}.")
-        if any(found.kind is CodeKind.MOVED for found in comparison.code.values()):
+        if CodeKind.MOVED in kinds:
             lines.append("MOVED is the same machine code at another address, which is no change of the code.")
     if left := of_this_processor(comparison):
         of_them = "1 changed time is" if len(left) == 1 else f"{len(left)} changed times are"
@@ -685,12 +672,12 @@ def _sure(comparison: Comparison) -> list[str]:
             f"{of_them} of code that is the same in both releases, and another processor does not have the change: "
             "--fail-on does not count them."
         )
-    if single:
+    if single := sum(change.reason == SINGLE for change in times):
         _, is_lane, python = comparison.environment.partition("release-py")
         asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""
         asked += f"--lane {python} " if is_lane else ""
         lines.append(
-            f"{len(single)} times have a single launch of one release, which is no evidence. "
+            f"{single} times have a single launch of one release, which is no evidence. "
             f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
         )
     for held_against, standings in (
@@ -791,10 +778,9 @@ def _by_verdict(comparison: Comparison) -> Iterator[List]:
 
 
 def _row(comparison: Comparison, change: Change, name: str) -> str:
-    ratio = "" if change.ratio is None else f"{change.ratio:.3f}"
+    ratio, unit = "" if change.ratio is None else f"{change.ratio:.3f}", change.series.unit
     if change.series.varies and change.low is not None and change.high is not None:
         ratio += f" ({change.low:.3f} to {change.high:.3f})"
-    unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
     reason = comparison.because(change.series) or (change.reason if told else _unseen(change))
     elsewhere = comparison.elsewhere.get(change.series, NOWHERE).words
