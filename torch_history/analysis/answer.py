@@ -19,17 +19,10 @@ from .verdicts import Change
 if TYPE_CHECKING:
     from .compare import Comparison
 
-WIDTH = 80
-"""Columns of a terminal that the text keeps to."""
-
-MOST_FINDINGS = 10
-"""Findings that a page begins with; the worse have half of it where there are so many."""
-
-MOST_REASONS = 3
-"""Reasons why cases have no number that a card names."""
-
-UNDECIDED = 0.5
-"""Share of the times from which on inconclusive ones are what is said first where nothing changed."""
+WIDTH = 80  # columns of a terminal that the text keeps to
+MOST_FINDINGS = 10  # findings that a page begins with; the worse have half of it where there are so many
+MOST_REASONS = 3  # reasons why cases have no number that a card names
+UNDECIDED = 0.5  # share of the times from which on inconclusive ones are what is said first where nothing changed
 
 UNMEASURED = {
     "import and start-up of a process": ("process_time", "start_time"),

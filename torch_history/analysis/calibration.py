@@ -15,8 +15,7 @@ from . import special
 from .series import History, Series, Verdict, history
 from .verdicts import Change, compare, compare_history, evidence_of, human
 
-FOLDER = "calibration"
-"""Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""
+FOLDER = "calibration"  # beside a machine's results; neither asv nor `read_launches` looks into it
 
 FIRST, SECOND, LONGER = "first", "second", "longer"
 TIMES = {FIRST: "", SECOND: "", LONGER: "time"}
@@ -34,21 +33,18 @@ NOMINAL = 0.95
 LEAST_HELD = 0.93
 """What intervals say of themselves, and the least share of them that shall hold the truth."""
 
-MANY = 40
-"""Intervals from which their share is held against LEAST_HELD; of fewer, chance has to explain it in one of twenty."""
+MANY = 40  # intervals from which their own share is held against LEAST_HELD; of fewer, what chance explains
 
 STEADY = ("time",)
 SINGLE = ("first_call", "second_call", "median_call", "worst_call")
 """Metrics into which time is planted: steady calls, and single calls of a sequence."""
 
-IN_SINGLE = 10
-"""Single calls get so many times the share of steady ones: measure/planted.py."""
+IN_SINGLE = 10  # single calls get so many times the share of steady ones: measure/planted.py
 
 KINDS = (("steady calls", STEADY, 1), ("single calls of a sequence", SINGLE, IN_SINGLE))
 """Kinds of series: words, metrics and how many times SHARES they get."""
 
-FACT = "planted"
-"""Begin of the name of a launch's fact that says what was really planted into a case: measure/planted.py."""
+FACT = "planted"  # begin of the name of a launch's fact that says what was planted: measure/planted.py
 
 
 @dataclass(frozen=True)

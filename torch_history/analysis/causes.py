@@ -42,8 +42,7 @@ ENVIRONMENT = {
 }
 """Facts of an environment that a comparison names where they differ -> their words; `fuses_on_cpu` has words of its own."""
 
-ON_A_GPU = ("cuda", "cudnn")
-"""Facts that say nothing of a time on a CPU."""
+ON_A_GPU = ("cuda", "cudnn")  # facts that say nothing of a time on a CPU
 
 
 class Cause(NamedTuple):
@@ -126,15 +125,11 @@ class Known(NamedTuple):
     """Whether it was switched off and on, and is not only where the time goes."""
 
 
-TOLD = ("CAUSE", "PART", "UNKNOWN")
-"""Verdicts of evidence that have something to tell."""
+TOLD = ("CAUSE", "PART", "UNKNOWN")  # verdicts of evidence that have something to tell
 
 
-FOUND_ON = ("CAUSE", "PART")
-"""Verdicts that say a cause."""
-
-ABSENT = "NOT THERE"
-"""The verdict that a difference was measured again and not seen."""
+FOUND_ON = ("CAUSE", "PART")  # verdicts that say a cause
+ABSENT = "NOT THERE"  # the verdict that a difference was measured again and not seen
 
 
 def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
@@ -199,8 +194,7 @@ SHARE = 0.5
 eight is no cause of a factor of 2.5. So much of what evidence found is still there between ends further apart."""
 
 Version = tuple[int, ...]
-Ends = tuple[Version, Version]
-"""Of PyTorch, old and new."""
+Ends = tuple[Version, Version]  # of PyTorch, old and new
 
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
@@ -535,8 +529,7 @@ def _fused(fusion: Change) -> str:
     return ""
 
 
-_Move = tuple[str, str]
-"""What moved, and `from 1 to 2`; or a whole clause, and nothing."""
+_Move = tuple[str, str]  # what moved, and `from 1 to 2`; or a whole clause, and nothing
 
 
 def _went(change: Change) -> _Move:

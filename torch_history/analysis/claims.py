@@ -22,17 +22,13 @@ from .series import Block, History
 from .steps import Kind, Step
 from .verdicts import ERROR_RATE, Evidence, human
 
-BORDER = 1.05
-"""The ratio from which a variant is the slower: two builds of one source differ by less."""
-
-STALL = 5.0
-"""The slowest later call in medians from which a sequence has stalled; `measure/sequence.py` counts with the same number."""
+BORDER = 1.05  # the ratio from which a variant is the slower: two builds of one source differ by less
+STALL = 5.0  # the slowest later call in medians from which a sequence has stalled, as measure/sequence.py counts
 
 RESULT_BYTES = {"small": 4 * 30_000 * 500, "paper": 4 * 242_991 * 500}
 """Size of intersection -> bytes of its result, 4 N M: N boxes with M boxes in float32."""
 
-CAUSES = 3
-"""Sentences at most that tell why an answer changed."""
+CAUSES = 3  # sentences at most that tell why an answer changed
 
 NO_CAUSE = (
     "No step was found in the numbers that decide it. Either they are close to the limit between two answers, or no session "
@@ -40,8 +36,7 @@ NO_CAUSE = (
 )
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "inconclusive"
-UNMEASURED = "not measured"
-"""The word of a release that has no number which could decide."""
+UNMEASURED = "not measured"  # the word of a release that has no number which could decide
 
 DECIDED = (HOLDS, PARTLY, FAILS)
 
@@ -87,15 +82,11 @@ def _short(number: float) -> str:
     return f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
-Comparison = tuple[str, str, str]
-"""A metric, a variant, and the variant that it is divided by: empty where the number itself is asked for."""
-
-Key = tuple[str, str, str]
-"""A metric, a variant and a size."""
+Comparison = tuple[str, str, str]  # a metric, a variant, and the one that it is divided by, empty for the number itself
+Key = tuple[str, str, str]  # a metric, a variant and a size
 
 
-Values = Mapping[Key, Mapping[Block, float]]
-"""What one release gave for one question: the numbers of its launches by the session and round that they belong to."""
+Values = Mapping[Key, Mapping[Block, float]]  # of one release and question: numbers by session and round
 
 
 class Ratios:

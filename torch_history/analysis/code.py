@@ -16,53 +16,22 @@ from .verdicts import Change
 
 TIMES = (Verdict.SLOWER, Verdict.FASTER)
 
-PART = 0.2
-"""Share of the samples from which on changed or moved code may be what changed."""
-
-MOSTLY = 0.8
-"""Share of the samples for code outside PyTorch, and share of the difference for changed code to be its cause."""
-
-NEXT_TO_NONE = 0.05
-"""Share of the samples in changed code up to which a size tells of another one that its code did not change."""
-
-SURE = 0.02
-"""Share of the samples of a function that would hardly be missed by chance at the other end."""
-
-LEAST_SAMPLES = 100
-"""Samples of a case of which fewer tell nothing."""
-
-LEAST = 0.5
-"""Share of the difference by which the time in changed code must have changed, where it is called the cause."""
-
-LEAST_EACH = 0.1
-"""As LEAST, of the source file of each function that is named."""
-
-LEAST_SHOWN = 0.02
-"""Share of the samples from which on a library outside PyTorch is told."""
-
-MOST_NAMED = 3
-"""Functions or operators that are kept, those with most of the time first."""
-
-RELEASE = "release-py"
-"""How the environments begin that hold a release as it was published."""
-
-PYTHONS = ("3.11", "3.9")
-"""Of the environments whose wheels' code is stored."""
-
-LOOKED_AT = "release-py3.11"
-"""The environment in which it was seen what runs."""
-
-OF_TORCH = ("libtorch", "libc10")
-"""How the names of PyTorch's own libraries begin."""
-
-REUSED = "_reused "
-"""What is in the name of a variant of selection that makes its index once."""
-
-INSTALLERS = ("_distutils_hack", "_virtualenv")
-"""How the functions of Python begin that an environment brings and no release."""
-
-INTERPRETER = "Python"
-"""The library whose samples are those of functions written in Python."""
+PART = 0.2  # share of the samples from which on changed or moved code may be what changed
+MOSTLY = 0.8  # share of the samples for code outside PyTorch; of the difference for changed code to be its cause
+NEXT_TO_NONE = 0.05  # share of the samples in changed code up to which a size tells that another did not change
+SURE = 0.02  # share of the samples of a function that would hardly be missed by chance at the other end
+LEAST_SAMPLES = 100  # samples of a case of which fewer tell nothing
+LEAST = 0.5  # share of the difference by which the time in changed code must have changed, where it is called the cause
+LEAST_EACH = 0.1  # as LEAST, of the source file of each function that is named
+LEAST_SHOWN = 0.02  # share of the samples from which on a library outside PyTorch is told
+MOST_NAMED = 3  # functions or operators that are kept, those with most of the time first
+RELEASE = "release-py"  # how the environments begin that hold a release as it was published
+PYTHONS = ("3.11", "3.9")  # of the environments whose wheels' code is stored
+LOOKED_AT = "release-py3.11"  # the environment in which it was seen what runs
+OF_TORCH = ("libtorch", "libc10")  # how the names of PyTorch's own libraries begin
+REUSED = "_reused "  # what is in the name of a variant of selection that makes its index once
+INSTALLERS = ("_distutils_hack", "_virtualenv")  # begin of functions of Python that an environment brings
+INTERPRETER = "Python"  # the library whose samples are those of functions written in Python
 
 
 class Kind(enum.Enum):
@@ -76,8 +45,7 @@ class Kind(enum.Enum):
     SAME = "SAME CODE"
 
 
-SAME_CODE = (Kind.MOVED, Kind.SAME)
-"""Classes in which no instruction differs."""
+SAME_CODE = (Kind.MOVED, Kind.SAME)  # classes in which no instruction differs
 
 
 class State(enum.Enum):
@@ -93,8 +61,7 @@ class State(enum.Enum):
     UNKNOWN = "unknown"
 
 
-CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)
-"""States of code that is another one."""
+CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)  # states of code that is another one
 
 
 @dataclass(frozen=True)
@@ -162,8 +129,7 @@ class WhatChanged:
     python: tuple[str, ...] = ()
 
 
-_End = tuple[Mapping[State, float], list[Function]]
-"""What was seen at one end: the share of the samples in functions of each state, and the functions."""
+_End = tuple[Mapping[State, float], list[Function]]  # of one end: share of the samples by state, and the functions
 
 
 @dataclass(frozen=True)
@@ -414,8 +380,7 @@ def pair_of(environment: str, old: str, new: str) -> CodePair | None:
 
 
 MOST_PAIRS = 512
-_PAIRS: dict[tuple[int, int], CodePair] = {}
-"""Pairs that were looked at, with what each keeps."""
+_PAIRS: dict[tuple[int, int], CodePair] = {}  # pairs that were looked at, with what each keeps
 
 
 def _seen(environment: str, tag: str) -> Code | None:
@@ -546,11 +511,8 @@ def _is_alone(name: str, here: Mapping[str, float], there: Mapping[str, float]) 
     return name in here and name not in there and is_kept
 
 
-MOST_OTHER_BLOCKS = 4
-"""Blocks of `.text` (BLOCK in store/code.py) that two equal binaries may differ in: a version is in a few functions."""
-
-CALCULATE = ("libtorch_cpu.so", "libc10.so")
-"""The libraries that compute on a CPU."""
+MOST_OTHER_BLOCKS = 4  # of `.text`, that two equal binaries may differ in: a version is in a few functions
+CALCULATE = ("libtorch_cpu.so", "libc10.so")  # the libraries that compute on a CPU
 
 
 def is_one_binary(one: Code, other: Code) -> bool:

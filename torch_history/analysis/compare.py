@@ -31,35 +31,19 @@ from .series import RANK, History, Name, Series, Verdict, history
 from .steps import Kind, Net, Step
 from .verdicts import ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
 
-SCHEMA = 3
-"""Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
-
-NAMED = 3
-"""Steps that a sentence on the whole axis names, the largest."""
-
-UNSEEN = 10.0
-"""A smallest change beyond this ratio is said as `not even a tenfold one`."""
+SCHEMA = 3  # of the JSON; it grows by one when a key goes or changes its meaning, not when one is added
+NAMED = 3  # steps that a sentence on the whole axis names, the largest
+UNSEEN = 10.0  # a smallest change beyond this ratio is said as `not even a tenfold one`
 
 FAIL_ON = {"slower": Verdict.SLOWER, "faster": Verdict.FASTER, "hungrier": Verdict.HUNGRIER, "more": Verdict.MORE}
 """Kinds of --fail-on that take a threshold; `broke` takes none."""
 
-MOST_CHARACTERS = 60_000
-"""Of Markdown with every series: GitHub takes 65,536 in an issue or a comment."""
-
-MOST_OF_FINDINGS = 10_000
-"""Characters of Markdown with the findings: what a reader of a pull request scrolls past."""
-
-_MOST_OF_THE_END = 3_000
-"""Characters of the summary and of what failed, at the end of the Markdown."""
-
-_ROOM_FOR_WORDS = 1_000
-"""Characters that the sentences between the lists take at most, the command aside, which they name twice."""
-
-HEADINGS = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}
-"""Kind of the findings of a list -> the line above it."""
-
-SAID_FIRST = ("worse", "better", "changed")
-"""Kinds of verdicts that have a sentence each; the rest is counted."""
+MOST_CHARACTERS = 60_000  # of Markdown with every series: GitHub takes 65,536 in an issue or a comment.
+MOST_OF_FINDINGS = 10_000  # characters of Markdown with the findings: what a reader of a pull request scrolls past
+_MOST_OF_THE_END = 3_000  # characters of the summary and of what failed, at the end of the Markdown
+_ROOM_FOR_WORDS = 1_000  # characters of the sentences between the lists at most, without the command
+HEADINGS = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}  # kind of findings -> heading
+SAID_FIRST = ("worse", "better", "changed")  # kinds of verdicts that have a sentence each; the rest is counted
 
 
 class CannotCompare(UserError):
@@ -736,8 +720,7 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     return "\n\n".join([heading, *parts, end]) + "\n"
 
 
-List = tuple[str, list[str]]
-"""What stands above a list or a table, and its lines."""
+List = tuple[str, list[str]]  # what stands above a list or a table, and its lines
 
 
 def _fitting(lists: Iterable[List], room: int) -> tuple[list[str], int]:

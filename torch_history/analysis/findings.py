@@ -11,17 +11,10 @@ from .code import SAME_CODE, WhatChanged
 from .series import Name, Series, Verdict
 from .verdicts import Change, bound, human, times
 
-LEAST_AMOUNT = 1e5
-"""Bytes from which a change of several rows may be said as an amount, in MB."""
-
-ALIKE = 1.25
-"""How many times the least of several amounts the largest is at most, where they are told as one."""
-
-CPP = "cpp_"
-"""How the variants begin that call the same operators from C++: they belong to the variant of the rest of their name."""
-
-LONGEST_REASON = 160
-"""Characters of the reason that a sentence gives for what no longer runs."""
+LEAST_AMOUNT = 1e5  # bytes from which a change of several rows may be said as an amount, in MB
+ALIKE = 1.25  # how many times the least of several amounts the largest is at most, where they are told as one
+CPP = "cpp_"  # begin of variants that call the same operators from C++: they belong to the rest of their name
+LONGEST_REASON = 160  # characters of the reason that a sentence gives for what no longer runs
 
 MISSING = (Verdict.BROKE, Verdict.FIXED)
 """Verdicts on what has a number in one release alone: all metrics of a case that go together are one case of a finding."""
@@ -251,8 +244,7 @@ def _factor(verdict: Verdict, ratio: float) -> float:
     return 1 / ratio if verdict is Verdict.FASTER else ratio
 
 
-UNSEEN = "1.00"
-"""A factor that reads as no change at all."""
+UNSEEN = "1.00"  # a factor that reads as no change at all
 
 
 def _range(factors: Iterable[float], unsaid: str = "") -> str:

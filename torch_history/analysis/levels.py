@@ -36,20 +36,11 @@ REPEATED = 0.0055
 """What a session does to one steady series on one release, as a standard deviation of logarithms: another place in
 memory, another process. It was seen on lane 3.9, whose sessions share more than one release."""
 
-REPEATED_FREEDOM = 20.0
-"""Degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions."""
-
-LEAST_VARIANCE = 1e-8
-"""Of a launch's logarithm: a clock's own 0.01 %. Two launches that agree to the last digit do so by chance."""
-
-ROUNDING = 1e-20
-"""Of a variance: what lies below is left by rounding where launches agree to the last digit, and tells nothing of noise."""
-
-MOST_LENT = 20.0
-"""Degrees of freedom at most that a question lends a series: its own noise must still be heard."""
-
-LENDERS = 10
-"""Variances, each of a series in a session, that a question must have to lend: of fewer the usual ones are lent."""
+REPEATED_FREEDOM = 20.0  # degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions
+LEAST_VARIANCE = 1e-8  # of a launch's logarithm: a clock's own 0.01 %; that launches agree to the last digit is chance
+ROUNDING = 1e-20  # of a variance: what lies below is left by rounding, and tells nothing of noise
+MOST_LENT = 20.0  # degrees of freedom at most that a question lends a series: its own noise must still be heard
+LENDERS = 10  # variances of a series in a session that a question must have to lend: of fewer the usual ones are
 
 
 class Usual(NamedTuple):
@@ -64,17 +55,10 @@ class Usual(NamedTuple):
 USUAL = {True: Usual(0.013, 3.0, 0.024, 0.019), False: Usual(0.08, 2.5, 0.15, 0.09)}
 """Whether calls are steady -> what is usual, from lane 3.9 of the machine with the longest history."""
 
-USUAL_COUNTS = 10
-"""Rounds, or sessions of series, that the usual variance of what they do counts for beside those that were seen."""
-
-BEYOND_CHANCE = 0.3
-"""Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""
-
-TURNS = 2
-"""Of estimating what rounds and sessions do from what the levels leave, and the levels again."""
-
-WIDE = 1e3
-"""A variance beside which nothing is known of a round or a session."""
+USUAL_COUNTS = 10  # rounds, or sessions of series, that the usual variance of what they do counts for
+BEYOND_CHANCE = 0.3  # variance of logarithms of noise beyond chance, for weights alone: within a factor of two
+TURNS = 2  # of estimating what rounds and sessions do from what the levels leave, and the levels again
+WIDE = 1e3  # a variance beside which nothing is known of a round or a session
 
 
 @dataclass(frozen=True)
@@ -355,8 +339,7 @@ def cells_of(launches: Launches) -> Cells:
     return Cells(of_launch, pairs[:, 1], pairs[:, 0], weights, session_of_round)
 
 
-Seen = tuple[int, str, float]
-"""The place of a launch's release, its session, and the logarithm of its number."""
+Seen = tuple[int, str, float]  # the place of a launch's release, its session, and the logarithm of its number
 
 
 def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float) -> list[Levels]:

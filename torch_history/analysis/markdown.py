@@ -9,10 +9,10 @@ _SPECIAL = re.compile(
 """What Markdown or HTML, also as GitHub extends it, would take for more than text."""
 
 _LEADING = re.compile(r"(?:[#+=-]+|\d+[.)])(?=\s|$)")
-"""What makes a heading, a list or a line of a text that begins with it."""
+"""Makes a heading, a list or a line of a text."""
 
 _JOINED = "&#8288;"
-"""A word joiner: no space, and nothing to see, but it ends a mention, a number of an issue, and an address."""
+"""A word joiner, not to be seen: it ends a mention, a number of an issue, and an address."""
 
 _BROKEN_BY_IT = "@#:."
 

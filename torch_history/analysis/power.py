@@ -19,11 +19,8 @@ from .levels import Array, Fitted
 from .series import History, Series, Verdict
 from .verdicts import TOLD, Evidence, error_rates, error_rates_if_told, evidence_between
 
-SIZES = (0.05, 0.1)
-"""Of planted changes, as shares; calls that are made once get IN_SINGLE times as much, as in a calibration."""
-
-FAR = 16
-"""Releases by which two that are far apart differ, at least."""
+SIZES = (0.05, 0.1)  # of planted changes, as shares; of calls that are made once IN_SINGLE times as much
+FAR = 16  # releases by which two that are far apart differ, at least
 
 ALL = "all steady times"
 

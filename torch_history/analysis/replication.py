@@ -16,8 +16,7 @@ from .code import RELEASE, TIMES, same_code
 from .series import History, Series, Verdict, history
 from .verdicts import Change, compare_history, times
 
-DECIDED = (*TIMES, Verdict.SAME)
-"""Verdicts on a time that was decided."""
+DECIDED = (*TIMES, Verdict.SAME)  # verdicts on a time that was decided
 
 
 class Standing(enum.Enum):

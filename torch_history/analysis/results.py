@@ -15,8 +15,7 @@ from .series import History, Series
 
 EXACT = re.compile(r"bool|u?int\d*")
 
-MOST_TOLD = 10
-"""Results that have a sentence each."""
+MOST_TOLD = 10  # results that have a sentence each
 
 
 @dataclass(frozen=True)

@@ -53,15 +53,13 @@ SHOWN = {"CAN'T TELL": "INCONCLUSIVE", "NEVER RAN": "NO NUMBER"}
 
 WORDS = {verdict.words: verdict for verdict in Verdict}
 
-KINDS = {verdict.words: verdict.kind for verdict in Verdict}
-"""The words of every verdict, in their order -> its kind."""
+KINDS = {verdict.words: verdict.kind for verdict in Verdict}  # the words of every verdict, in their order -> its kind
 
 RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
 """Order of kinds of verdicts where they are listed."""
 
 
-Name = tuple[str, str]
-"""A question, and the identifier of one of its variants or sizes."""
+Name = tuple[str, str]  # a question, and the identifier of one of its variants or sizes
 
 
 @dataclass(frozen=True, order=True)
@@ -253,8 +251,7 @@ def _again(before: tuple[Launch, Case], now: tuple[Launch, Case]) -> tuple[Launc
     return launch, structs.replace(before_case, samples=before_case.samples + case.samples)
 
 
-Block = tuple[str, int]
-"""A session and a round of it."""
+Block = tuple[str, int]  # a session and a round of it
 
 
 class Observation(NamedTuple):

@@ -18,32 +18,15 @@ from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
 from .series import RANK, History, Series, Verdict
 from .verdicts import ERROR_RATE, verdicts_of
 
-NEWEST_ERROR = 0.01
-"""Chance that a series without any change shows a jump at its newest release: asked once for each release that comes out."""
-
-HISTORY_ERROR = 0.03
-"""The same for all the rest of the axis. Jumps and drifts each get half, divided by the number of places that are tried."""
-
-SMALLEST = 0.02
-"""A change below 2 % is not told: two builds of the same source differ by that much."""
-
-EXCURSION = 8
-"""Releases that an excursion lasts at most, about a year of PyTorch; what lasts longer was a step, and its end another."""
-
-BACK = 0.5
-"""An excursion has come back where what is left of it is less than half of it, and chance explains that."""
-
-DRIFT = 8
-"""Releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps."""
-
-DRIFT_GRID = 4
-"""Drifts are tried from and to every fourth release: where a slow change begins cannot be told to the release."""
-
-CARRIED = 0.5
-"""A drift of which one pair of neighbours carries this share or more is none."""
-
-CONFIDENCE = 1 - ERROR_RATE
-"""Of the interval of a change's ratio."""
+NEWEST_ERROR = 0.01  # chance that an unchanged series shows a jump at its newest release: asked once for each
+HISTORY_ERROR = 0.03  # of the rest of the axis: half each for jumps and drifts, divided by the places that are tried
+SMALLEST = 0.02  # a change below 2 % is not told: two builds of the same source differ by that much
+EXCURSION = 8  # releases that an excursion lasts at most, about a year; what lasts longer was two steps
+BACK = 0.5  # an excursion has come back where what is left of it is less than half of it, and chance explains that
+DRIFT = 8  # releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps
+DRIFT_GRID = 4  # drifts are tried from and to every fourth release: where they begin cannot be told
+CARRIED = 0.5  # a drift of which one pair of neighbours carries this share or more is none
+CONFIDENCE = 1 - ERROR_RATE  # of the interval of a change's ratio
 
 
 class Kind(enum.Enum):
@@ -135,8 +118,7 @@ def unconnected(history: History, axis: Axis) -> list[str]:
     ]
 
 
-Numbers = dict[str, dict[str, list[float]]]
-"""Release in the axis' order -> session -> the numbers of its launches, in seconds, bytes or counts."""
+Numbers = dict[str, dict[str, list[float]]]  # in the axis' order: release -> session -> numbers, in the unit
 
 
 def _numbers(releases: Mapping[str, Sequence[tuple[Launch, Case]]], axis: Axis) -> Numbers:
@@ -433,8 +415,7 @@ def _half(chain: Chain, error: float, old: int, new: int) -> float:
     return float(special.stdtrit(chain.freedom[old, new], (1 + CONFIDENCE) / 2)) * error
 
 
-Sizes = dict[int, tuple[float, float]]
-"""Pair of neighbours -> the logarithm of the jump there, and half of its interval."""
+Sizes = dict[int, tuple[float, float]]  # pair of neighbours -> logarithm of the jump, half its interval
 
 
 def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
@@ -454,8 +435,7 @@ def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
     return found
 
 
-_Shape = tuple[Kind, tuple[int, int, int], float, float]
-"""Kind, places of `Step`'s old, new and until, logarithm of the ratio and half of its interval."""
+_Shape = tuple[Kind, tuple[int, int, int], float, float]  # places of old, new and until; logarithm, half interval
 
 
 def _shapes(chain: Chain, sizes: Sizes) -> list[_Shape]:

@@ -13,27 +13,17 @@ from ..store.launches import Case, Launch
 
 Array = NDArray[np.float64]
 
-PROCESS, CLUSTERED = 0.012, 2.2
-"""What a process does to a steady time, in logarithms, and times how much turns' own scatter counts. Choices."""
-
-QUIETEST = 0.1
-"""The share of a session's turns in which the machine is held to be quiet: chance is hardly in them, and noise neither."""
-
-LONG_CALL = 0.05
-"""Seconds of a call that holds quiet moments and others alike: what half of its turns keep below is quiet for it."""
+PROCESS, CLUSTERED = 0.012, 2.2  # a process's standard deviation in logarithms; how much turns' scatter counts
+QUIETEST = 0.1  # share of a session's turns in which the machine is held to be quiet: without chance or noise
+LONG_CALL = 0.05  # seconds of a call that holds quiet and other moments alike: half of its turns are quiet for it
 
 LOUD = 0.25
 LEAST_QUIET = 5
 """Turns beyond quiet ones by so much, in logarithms, are left out of a launch with so many others."""
 
-UNLIKE = 0.1
-"""By how much two releases differ in how they slow, per unit of logarithms: for launches that were never quiet."""
-
-WILD = 3.0
-"""Standard deviations, of those that most turns have, as which a turn counts that lies farther out."""
-
-Rounds = dict[str, dict[object, tuple[Launch, Case]]]
-"""Release -> round -> its launch of one series."""
+UNLIKE = 0.1  # by how much two releases differ in how they slow, per unit of logarithms, if never quiet
+WILD = 3.0  # standard deviations, of those that most turns have, as which a turn counts that lies farther out
+Rounds = dict[str, dict[object, tuple[Launch, Case]]]  # release -> round -> its launch of one series
 
 
 class Compared(Case, frozen=True):

@@ -16,29 +16,14 @@ from . import special
 from .levels import Array, Fitted
 from .series import RANK, History, Pairs, Series, Verdict, history, observations
 
-FALSE_RATE = 0.01
-"""Share of false ones among changes: low, as a session looks at what is undecided again after every round."""
-
-ERROR_RATE = 0.05
-"""A series that lies on the margin is called SAME this often. One in twenty, as is usual."""
-
-POWER = 0.8
-"""How often a change of the size `detectable` would have been told: four times of five, as is usual in planning."""
-
-LATE_SHARE = 0.5
-"""Look k after the first is judged at this over k of the error rate: each look is a chance of a false change."""
-
-LEAST_LIKE = 1.5
-"""Launches of the same weight that those of a release must be worth to tell anything: one may be unlike all others."""
-
-BOUND = 1e6
-"""Ends of an interval beyond this ratio are given as this: they say that nothing is known."""
-
-SINGLE = "a single launch is no evidence of a time; measure at least two"
-"""The reason of a time that one release has once."""
-
-NOT_MEASURED = "it was not measured"
-"""The reason of a series that nobody asked for in one of the two releases, such as another size."""
+FALSE_RATE = 0.01  # share of false ones among changes: low, as sessions look at what is undecided again and again
+ERROR_RATE = 0.05  # a series that lies on the margin is called SAME this often. One in twenty, as is usual.
+POWER = 0.8  # how often a change of the size `detectable` would have been told, as is usual in planning
+LATE_SHARE = 0.5  # look k after the first has this over k of the error rate: each is a chance of a false change
+LEAST_LIKE = 1.5  # launches of one weight that those of a release must be worth to tell anything
+BOUND = 1e6  # ends of an interval beyond this ratio are given as this: they say that nothing is known
+SINGLE = "a single launch is no evidence of a time; measure at least two"  # of a time that a release has once
+NOT_MEASURED = "it was not measured"  # of a series that nobody asked for in one release, such as another size
 
 
 @dataclass(frozen=True)
@@ -145,8 +130,7 @@ class Judged:
     detectable: Array
 
 
-LEAST_STEP, STEP = 0.002, 0.03
-"""Of logarithms that are kept in a byte: the least, and how much more the next is."""
+LEAST_STEP, STEP = 0.002, 0.03  # of logarithms that are kept in a byte: the least, and how much more the next is
 
 
 def in_steps(logarithm: Array) -> NDArray[np.uint8]:

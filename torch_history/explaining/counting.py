@@ -16,14 +16,9 @@ GROWTH = tuple(name for name, metric in METRICS.items() if metric.is_growth)
 COUNTED = ("peak_memory", "retained", "allocations", "operators", *GROWTH)
 """Metrics that are counted, by operator and those of GROWTH by line: by `by_allocation` and `left` of measure/explain.py."""
 
-WENT = "the difference is in"
-"""What is said of where a count is higher, where nothing is its cause."""
-
-MOST_NAMED = 3
-"""Operators that are named because one release alone calls them."""
-
-LAUNCHES = 2
-"""Of each release, to see that a launch counts what another one counts."""
+WENT = "the difference is in"  # what is said of where a count is higher, where nothing is its cause
+MOST_NAMED = 3  # operators that are named because one release alone calls them
+LAUNCHES = 2  # of each release, to see that a launch counts what another one counts
 
 Answer = Mapping[str, Any]
 

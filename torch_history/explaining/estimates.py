@@ -7,29 +7,14 @@ from dataclasses import dataclass
 
 from scipy import special
 
-CONFIDENCE = 0.999
-"""Of the interval that says whether the difference is there at all: one A/A comparison in a thousand passes."""
-
-SHARE_CONFIDENCE = 0.99
-"""Of the interval of a share of the difference."""
-
-MARGIN = 0.04
-"""A difference of up to 4 % is none that a series tells either (`MARGIN` in contract/metrics.py)."""
-
-UNSEEN = 0.1
-"""A difference is not there where the interval of the ratio leaves room for none larger than this."""
-
-PULLED_IN = 4.0
-"""Robust standard deviations from its group's median beyond which a launch is pulled in to there."""
-
-LEAST_NOISE = 0.002
-"""Of a launch's logarithm: agreement beyond two in a thousand is chance."""
-
-_NORMAL = 1.4826
-"""Standard deviations of a normal distribution in a median absolute deviation."""
-
-_MEDIAN = math.pi / 2
-"""The variance of a median in that of a mean."""
+CONFIDENCE = 0.999  # of whether the difference is there at all: one A/A comparison in a thousand passes
+SHARE_CONFIDENCE = 0.99  # of the interval of a share of the difference
+MARGIN = 0.04  # a difference of up to 4 % is none that a series tells either (`MARGIN` in contract/metrics.py)
+UNSEEN = 0.1  # a difference is not there where the interval of the ratio leaves room for none larger than this
+PULLED_IN = 4.0  # robust standard deviations from its group's median beyond which a launch is pulled in to there
+LEAST_NOISE = 0.002  # of a launch's logarithm: agreement beyond two in a thousand is chance
+_NORMAL = 1.4826  # standard deviations of a normal distribution in a median absolute deviation
+_MEDIAN = math.pi / 2  # the variance of a median in that of a mean
 
 
 @dataclass(frozen=True)

@@ -21,42 +21,25 @@ from .levers import Lever
 from .library import NotALibrary
 from .python_code import difference
 
-LEAST_TURNS, MOST_TURNS, MOST_NOISY_TURNS = 4, 8, 16
-"""Launches of each release that say whether the difference is there: more where the first ones cannot tell."""
-
-LOOKING_TURNS = 3
-"""Launches of each release that are profiled."""
-
-LEVER_TURNS = 2
-"""Launches of each release under a lever, after which it is CLEARED or tried again."""
-
-FRESH_TURNS = 3
-"""Launches in which a lever that is not CLEARED is tried again. These alone count: one of ten may seem to work."""
-
-CONFIRMED, LOOKED, PULLED = 0.5, 0.6, 0.85
-"""Shares of the time at hand after which no turn is begun: to confirm, with profilers, of a lever."""
+LEAST_TURNS, MOST_TURNS, MOST_NOISY_TURNS = 4, 8, 16  # launches that say whether the difference is there
+LOOKING_TURNS = 3  # launches of each release that are profiled
+LEVER_TURNS = 2  # launches of each release under a lever, after which it is CLEARED or tried again
+FRESH_TURNS = 3  # in which a lever that is not CLEARED is tried again; these alone count: of ten, one may seem to work
+CONFIRMED, LOOKED, PULLED = 0.5, 0.6, 0.85  # shares of the time after which no turn of a kind is begun
 
 PROFILES = {"operator": "operators", "function": "Python functions", "symbol": "native symbols"}
 """Kind of place of a steady call, as benchmarks/explained.py names its profile -> what a note calls its table."""
 
-ONCE = {"process": "processes", "package": "packages", "function": "Python functions"}
-"""The same of what a process does only once."""
+ONCE = {"process": "processes", "package": "packages", "function": "Python functions"}  # of a process
 
 TIMING: Mapping[str, Any] = {"do": "time", "seconds": 0.3}
 LOOKING: Mapping[str, Any] = {"do": "profile", "seconds": 0.15, "sampled": 0.5, "perf": 0.7}
 """Steps as benchmarks/explained.py takes them."""
 
-SAME_CLOCK = 0.05
-"""Where a call's wall and processor time are this close, the processor's is taken: others show less in it."""
-
-TIMINGS = (0, 1, 1, 0)
-"""The order in which a turn times the two releases; the quicker timing of each counts."""
-
-TIMES_ONCE = 40
-"""How often both releases together do what a process does only once, after the first turn, where a lever seems to matter."""
-
-LONG = 2.5
-"""Seconds that a timing takes, most of them to build and warm up the call, from which on a turn times each release once."""
+SAME_CLOCK = 0.05  # where wall and processor time are this close, the processor's is taken: others show less in it
+TIMINGS = (0, 1, 1, 0)  # the order in which a turn times the two releases; the quicker timing of each counts
+TIMES_ONCE = 40  # how often both releases do what a process does only once, where a lever seems to matter
+LONG = 2.5  # seconds of a timing, most to warm up, from which on a turn times each release once
 
 Say = Callable[[str], None]
 Open = Callable[..., Any]

@@ -26,8 +26,7 @@ from .explanation import Explanation, Found, Say
 from .launching import Launch, Side, Subject
 from .levers import load
 
-TIMES = ("time", "forward_time")
-"""Times of steady calls, which are timed again and again."""
+TIMES = ("time", "forward_time")  # times of steady calls, which are timed again and again
 
 ONCE = (
     *("first_call", "second_call", "worst_call", "compile_time"),

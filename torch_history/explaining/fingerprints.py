@@ -17,16 +17,12 @@ from .library import Library
 LIBRARIES = ("libtorch_cpu.so", "libtorch_python.so", "libc10.so")
 """Whose functions are named: the others of a wheel are CUDA's, or hold too little of any series."""
 
-DECLARATIONS = "torchgen/packaged/ATen/native/native_functions.yaml"
-"""Where a wheel declares its operators."""
+DECLARATIONS = "torchgen/packaged/ATen/native/native_functions.yaml"  # where a wheel declares its operators
 
 SECTIONS = (".text", ".rodata")
 
-LEAST_SHARE = 0.004
-"""Of a series' samples from which on a function of it is kept."""
-
-MOST_OPERATORS = 60
-"""Of a series, those that take most of its time."""
+LEAST_SHARE = 0.004  # of a series' samples from which on a function of it is kept
+MOST_OPERATORS = 60  # of a series, those that take most of its time
 
 
 class Case(NamedTuple):
@@ -201,8 +197,7 @@ def digest_of(keys: Collection[str]) -> str:
     return hashlib.blake2b(" ".join(sorted(keys)).encode(), digest_size=8).hexdigest()
 
 
-TRIES, LONGER = 3, 3
-"""How often a case with too few samples is looked at again, and for how many times as long each time."""
+TRIES, LONGER = 3, 3  # how often a case with too few samples is looked at again, for how many times as long
 
 
 def samples_in(answer: Mapping[str, Any]) -> int:
@@ -229,8 +224,7 @@ def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callab
     return found
 
 
-ONE = "one case"
-"""Name of the case in what `pair` gives."""
+ONE = "one case"  # name of the case in what `pair` gives
 
 
 def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodePair:

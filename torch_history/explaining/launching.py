@@ -13,8 +13,7 @@ from ..releases.environments import for_measuring
 from ..system.children import Answering, Ended
 from ..system.errors import UserError
 
-LONGEST = 300.0
-"""Seconds after which a launch is ended: what takes longer cannot be explained in minutes."""
+LONGEST = 300.0  # seconds after which a launch is ended: what takes longer cannot be explained in minutes
 
 MODULE = "benchmarks.explained"
 

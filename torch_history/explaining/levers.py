@@ -8,8 +8,7 @@ from pathlib import Path
 
 LIST = Path(__file__).with_name("levers.toml")
 
-ANOTHER_PROCESS = "another process"
-"""Trace of a call that a new process makes, which settings of the one that asks do not reach."""
+ANOTHER_PROCESS = "another process"  # trace of a call by a new process, which settings do not reach
 
 
 @dataclass(frozen=True)

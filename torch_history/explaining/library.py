@@ -15,11 +15,8 @@ _SYMBOL = np.dtype(
 )
 _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 
-FUNCTION, FILE, INDIRECT = 2, 4, 10
-"""Types of symbols: STT_FUNC, STT_FILE and STT_GNU_IFUNC of the ELF specification."""
-
-LARGEST_FUNCTION = 2**22
-"""Bytes before an address in which the function that holds it is looked for."""
+FUNCTION, FILE, INDIRECT = 2, 4, 10  # types of symbols: STT_FUNC, STT_FILE and STT_GNU_IFUNC of the ELF specification.
+LARGEST_FUNCTION = 2**22  # bytes before an address in which the function that holds it is looked for
 
 
 class NotALibrary(UserError):

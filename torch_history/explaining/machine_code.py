@@ -15,17 +15,10 @@ from capstone import x86
 
 from .library import Library
 
-LINE = 64
-"""Bytes of a line of the cache, from which the processor fetches instructions."""
-
-LONGEST = 2**16
-"""Bytes of a function that are compared."""
-
-MOST_LOOPS = 40
-"""Loops of a function that are kept, the shortest first."""
-
-HOT_SHARE = 0.9
-"""The hot loop of a function is the smallest one that holds this share of its samples."""
+LINE = 64  # bytes of a line of the cache, from which the processor fetches instructions
+LONGEST = 2**16  # bytes of a function that are compared
+MOST_LOOPS = 40  # loops of a function that are kept, the shortest first
+HOT_SHARE = 0.9  # the hot loop of a function is the smallest one that holds this share of its samples
 
 FAILING = re.compile("torch(Check|InternalAssert)Fail|C[12]ENS_14SourceLocation")
 """What a failed check calls. The number of the line of the source where it stands is the third argument, or the third field

@@ -17,42 +17,28 @@ from ..store.causes import Kind, Place
 from ..system.errors import UserError
 from .estimates import Group
 
-CONFIDENCE = 0.95
-"""Of the interval of a row."""
-
-INFLATED = 1.3
-"""By how much a profiler may slow a call, unless what it adds is less than 0.3 of the difference."""
+CONFIDENCE = 0.95  # of the interval of a row
+INFLATED = 1.3  # by how much a profiler may slow a call, unless what it adds is less than 0.3 of the difference
 
 CAUSE_SHARE, CAUSE_MOST, OTHERS_MOST = 0.8, 1.25, 0.25
-"""A place is a cause where it holds 80 to 125 % of the difference and no other one more than a quarter of it either way."""
+"""Of the difference: a cause's least and most, any other place's most."""
 
-PART_SHARE = 0.2
-"""From a fifth of the difference on a place holds a part of it."""
-
-MOST_ROWS = 12
-"""Rows of a table beside the one of what is left over."""
-
-LEAST_ROW = 0.02
-"""A row that holds less than 2 % of the difference goes to what is left over."""
+PART_SHARE = 0.2  # from a fifth of the difference on a place holds a part of it
+MOST_ROWS = 12  # rows of a table beside the one of what is left over
+LEAST_ROW = 0.02  # a row that holds less than 2 % of the difference goes to what is left over
 
 LEFT = "everything else"
 OUTSIDE = "outside operators"
 ITSELF = "the process itself"
-ELSEWHERE = "processes that it waits for"
-"""As measure/once.py names it: the time in which a process that was started runs is in the table of processes."""
-
-NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE, "what no line of Python made")
-"""Rows that say where the time is not."""
+ELSEWHERE = "processes that it waits for"  # in measure/once.py; what runs then is in the table of processes
+NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE, "what no line of Python made")  # rows that say where the time is not
 
 INTERPRETER = "Python"
 MADE_AT_RUN_TIME = "code made at run time"
 LONGEST_NAME = 150
 
-Profile = Mapping[str, tuple[float, float]]
-"""Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
-
-Answers = Sequence[Mapping[str, Any]]
-"""Of one release, what each launch answered."""
+Profile = Mapping[str, tuple[float, float]]  # name -> share of the launch's time, calls a call or 0
+Answers = Sequence[Mapping[str, Any]]  # of one release, what each launch answered
 
 
 def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> Profile:

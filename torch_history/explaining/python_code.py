@@ -7,11 +7,8 @@ from pathlib import Path
 
 from contract.bare import bare
 
-MOST_LINES = 20
-"""Of a difference, those that are shown."""
-
-CONTEXT = 1
-"""Unchanged lines around a change."""
+MOST_LINES = 20  # of a difference, those that are shown
+CONTEXT = 1  # unchanged lines around a change
 
 
 def difference(folders: tuple[Path, Path], name: str) -> str:

@@ -11,16 +11,12 @@ from ..system.errors import UserError
 from .counting import COUNTED
 from .launching import Subject
 
-SEED = 20240229
-"""As in benchmarks/common.py."""
+SEED = 20240229  # as in benchmarks/common.py
 
 OURS = "workloads"
 
-TABLES = ("functions", "variants")
-"""Names of what a workload calls, by variant."""
-
-OF_OWN_FILES = ("setup", "before")
-"""Functions of an own file that make what its functions are called with, and that prepare each call."""
+TABLES = ("functions", "variants")  # names of what a workload calls, by variant
+OF_OWN_FILES = ("setup", "before")  # make what functions are called with, and prepare each call
 
 AS_TUPLE = "arguments = arguments if isinstance(arguments, tuple) else (arguments,)"
 

@@ -9,29 +9,17 @@ from ..store.causes import Code, Kind, Place, Pulled
 from .estimates import Share
 from .places import CAUSE_MOST, CAUSE_SHARE, INTERPRETER, LEFT, NO_PLACES, PART_SHARE
 
-SURELY = 0.5
-"""A lever is a cause where it removes as much as a place that is one holds, and surely half of the difference."""
-
-NEXT_TO_NOTHING = 0.02
-"""A place that takes 2 % of what it takes on the other release is new, or is gone."""
-
-ALIKE = 1.25
-"""What two packages gained and lost is alike up to this factor."""
+SURELY = 0.5  # a lever is a cause where it removes as much as a place that is one holds, and surely this much
+NEXT_TO_NOTHING = 0.02  # a place that takes 2 % of what it takes on the other release is new, or is gone
+ALIKE = 1.25  # what two packages gained and lost is alike up to this factor
 
 KINDS = ("operator", "process", "symbol", "package", "function", "caller", "line", "library")
 """Of places, those first that say most. Evidence of former versions has callers and libraries."""
 
-COUNTED_AS = {"process": "started", "package": "modules imported"}
-"""What is counted of places that are no calls, by kind."""
-
-OFTEN = 0.5
-"""Calls a call. What is called at less than half of the calls is called now and then by something else."""
-
-MODULE = "torch/nn/modules/module.py "
-"""The file of Python that calls a module."""
-
-IN_C = re.compile(r"<(built-in|method)|Tensor\.")
-"""Functions of Python that have no source in Python."""
+COUNTED_AS = {"process": "started", "package": "modules imported"}  # of places that are no calls
+OFTEN = 0.5  # calls a call. What is called at less than half of the calls is called now and then by something else.
+MODULE = "torch/nn/modules/module.py "  # the file of Python that calls a module
+IN_C = re.compile(r"<(built-in|method)|Tensor\.")  # functions of Python that have no source in Python
 
 WAITING = re.compile(
     r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*"
