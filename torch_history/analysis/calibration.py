@@ -184,12 +184,8 @@ def _held(measured: History, launches: Iterable[Launch]) -> list[Share]:
                 if series.metric in metrics and (not size or series in really):
                     low, high = said.interval(NOMINAL)
                     found[size, kind].append(bool(low <= (really[series] if size else 1.0) <= high))
-    return [
-        Share(
-            f"{size:+.0%} time: {kind}" if size else f"unchanged: {kind}", len(of), sum(of), LEAST_HELD, by_chance=True
-        )
-        for (size, kind), of in sorted(found.items())
-    ]
+    named = ((f"{size:+.0%} time" if size else "unchanged", kind, of) for (size, kind), of in sorted(found.items()))
+    return [Share(f"{what}: {kind}", len(of), sum(of), LEAST_HELD, by_chance=True) for what, kind, of in named]
 
 
 def _really_planted(launches: Iterable[Launch]) -> dict[Series, float]:

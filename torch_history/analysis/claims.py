@@ -1,6 +1,7 @@
 """Does a claim hold on a release? Bytes and counts are exact; a claim of time is decided size by size: it holds where
 the whole interval of the ratio of two variants within rounds lies beyond `BORDER`, and fails where it lies within."""
 
+import functools
 import itertools
 import math
 import statistics
@@ -94,13 +95,10 @@ class Ratios:
 
     def __init__(self, values: Mapping[str, Values]) -> None:
         self._values = values
-        self._known: dict[Comparison, dict[tuple[str, str], Interval]] = {}
-
-    def intervals(self, comparison: Comparison) -> Mapping[tuple[str, str], Interval]:
-        """(release, size) -> that of a comparison, where a round measured both sides."""
-        if comparison not in self._known:
-            self._known[comparison] = dict(self._fitted(comparison))
-        return self._known[comparison]
+        self.intervals: Callable[[Comparison], Mapping[tuple[str, str], Interval]] = functools.cache(
+            lambda comparison: dict(self._fitted(comparison))
+        )
+        """Of a comparison: (release, size) -> its interval, where a round measured both sides."""
 
     def _fitted(self, comparison: Comparison) -> Iterator[tuple[tuple[str, str], Interval]]:
         metric, _, to = comparison
@@ -184,8 +182,7 @@ def intersection(numbers: Numbers) -> Answer:
     known = {size: peak for size, peak in peaks.items() if peak is not None and size in RESULT_BYTES}
     if not known:
         return _missing("the peak memory of the scripted variant")
-    parts: dict[str, str] = {}
-    said: list[str] = []
+    parts, said = dict[str, str](), list[str]()
     for size, peak in known.items():
         result = RESULT_BYTES[size]
         parts[size] = HOLDS if peak < 2 * result else FAILS
@@ -355,11 +352,8 @@ class Setting:
 
 def setting_of(found: History) -> Setting:
     """Of the launches of one lane: what the newest of them was measured on. Releases are measured on one device there."""
-    newest = max(
-        (launch for of in found.values() for pairs in of.values() for launch, _ in pairs),
-        key=lambda launch: launch.started_at,
-        default=None,
-    )
+    every = (launch for of in found.values() for pairs in of.values() for launch, _ in pairs)
+    newest = max(every, key=lambda launch: launch.started_at, default=None)
     facts = newest.facts if newest else {}
     return Setting(str(facts.get("device", "cpu")), int(facts.get("threads", 1)))
 
@@ -603,11 +597,7 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
         size = " ".join(series.plain[1:])
         asked = (series.question, series.metric, series.parameters[:1]) == ("intersection", "peak_memory", ("'eager'",))
         if asked and size in RESULT_BYTES:
-            numbers = [
-                RESULT_BYTES[size] if any(case.number is not None for _, case in of.get(tag, [])) else None
-                for tag in releases
-            ]
-            data.append(
-                {"benchmark": series.benchmark, "size": size, "words": "the bytes of the result", "numbers": numbers}
-            )
+            has_number = (any(case.number is not None for _, case in of.get(tag, [])) for tag in releases)
+            about = {"benchmark": series.benchmark, "size": size, "words": "the bytes of the result"}
+            data.append({**about, "numbers": [RESULT_BYTES[size] if has else None for has in has_number]})
     return data

@@ -58,7 +58,6 @@ class State(enum.Enum):
     RESTS = "runs in the older release alone"
     MOVED = "moved"
     SAME = "same"
-    UNKNOWN = "unknown"
 
 
 CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)  # states of code that is another one
@@ -86,11 +85,7 @@ class Function:
     @property
     def kernel(self) -> str:
         """Of a loop that is handed to a function, the kernel that it belongs to; else its own name."""
-        return kernel_of(self.name)
-
-
-def kernel_of(name: str) -> str:
-    return name.partition(" in ")[0]
+        return self.name.partition(" in ")[0]
 
 
 def library_of(name: str) -> str:
@@ -199,7 +194,11 @@ class CodePair:
     def _within_kernel(self, one: Function, case: str) -> Function:
         """What only one end has is a kernel that changed, if others of its kernel run at both. Old MKL has no names."""
         kernels = [
-            {(kernel_of(of.name), of.source) for key in end.series[case].symbols if (of := end.symbols.get(key))}
+            {
+                (of.name.partition(" in ")[0], of.source)
+                for key in end.series[case].symbols
+                if (of := end.symbols.get(key))
+            }
             for end in (self.old, self.new)
         ]
         if library := library_of(one.name):
@@ -452,11 +451,8 @@ def _both(
     sides: tuple[Symbol | None, Symbol | None], loops: list[Loop | None]
 ) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """Of a loop on both sides, how many instructions it has and at which of 64 bytes it begins."""
-    known = [
-        (loop.instructions, (side.place + loop.begin) % 64)
-        for side, loop in zip(sides, loops, strict=True)
-        if side and loop
-    ]
+    both = zip(sides, loops, strict=True)
+    known = [(loop.instructions, (side.place + loop.begin) % 64) for side, loop in both if side and loop]
     return (known[0], known[1]) if len(known) == 2 else None
 
 
@@ -515,8 +511,10 @@ MOST_OTHER_BLOCKS = 4  # of `.text`, that two equal binaries may differ in: a ve
 CALCULATE = ("libtorch_cpu.so", "libc10.so")  # the libraries that compute on a CPU
 
 
-def is_one_binary(one: Code, other: Code) -> bool:
-    """Whether both wheels hold the same machine code for a CPU, the version's number aside."""
+def is_one_binary(one: Code | None, other: Code | None) -> bool:
+    """Whether both wheels are known to hold the same machine code for a CPU, the version's number aside."""
+    if not one or not other:
+        return False
     for library in CALCULATE:
         sections = [code.libraries.get(library, {}).get(".text") for code in (one, other)]
         if not sections[0] or not sections[1] or sections[0].size != sections[1].size:
@@ -529,8 +527,7 @@ def is_one_binary(one: Code, other: Code) -> bool:
 @functools.cache
 def is_nothing_new(environment: str, old: str, new: str) -> bool:
     """Whether two releases of an environment hold one binary, so that what differs between them is none of PyTorch's."""
-    found = [stored.read(tag, environment.removeprefix(RELEASE)) for tag in (old, new)]
-    return bool(found[0] and found[1] and is_one_binary(found[0], found[1]))
+    return is_one_binary(*(stored.read(tag, environment.removeprefix(RELEASE)) for tag in (old, new)))
 
 
 @functools.cache
@@ -543,5 +540,4 @@ def is_built_apart(tag: str) -> bool:
 @functools.cache
 def same_code(environments: tuple[str, str], tag: str) -> bool:
     """Whether a release's wheels of two environments hold one binary; False where either was not looked at."""
-    found = [stored.read(tag, environment.removeprefix(RELEASE)) for environment in environments]
-    return bool(found[0] and found[1] and is_one_binary(found[0], found[1]))
+    return is_one_binary(*(stored.read(tag, environment.removeprefix(RELEASE)) for environment in environments))

@@ -158,8 +158,7 @@ class Fitted:
     random: Mapping[str, Random]
     launches: Mapping[Series, Launches]
     noise: Mapping[Series, Noise]
-    times: float = 1.0
-    """Of rounds, see `with_rounds`."""
+    times: float = 1.0  # of rounds, see `with_rounds`
 
     def with_rounds(self, times: float) -> "Fitted":
         """As if each round had been measured so many times: noise and rounds average out, sessions and levels stay."""
@@ -186,8 +185,8 @@ class Fitted:
 
     def cleared(self, series: Series, release: str) -> Array:
         """The numbers of the launches of a release, in their unit, less what their sessions do to the whole question."""
-        of, place = self.launches[series], self.releases.index(release)
-        here = of.release == place
+        of = self.launches[series]
+        here = of.release == self.releases.index(release)
         return np.exp(of.logarithm[here] - self.shifts[of.session[here]])
 
     def shown(self, series: Series, release: str) -> float:
@@ -236,14 +235,13 @@ def weight(variance: float) -> float:
 
 
 def on_one_thread() -> contextlib.AbstractContextManager[object]:
-    """Within, NumPy keeps to one thread, which these small matrices need; what that sets of Intel's OpenMP goes
-    again."""
+    """Within, NumPy keeps to one thread: these matrices are so small that threads wait longer than they compute."""
     variables = dict(os.environ)
     try:
         from threadpoolctl import threadpool_limits
-    except ImportError:
+    except ImportError:  # an installation without it computes the same, and takes longer
         return contextlib.nullcontext()
-    for name in os.environ.keys() - variables:
+    for name in os.environ.keys() - variables:  # what it sets for Intel's OpenMP, which is none of the user's
         del os.environ[name]
     return threadpool_limits(1)
 
@@ -270,19 +268,17 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
             members = _of(series, metric)
             usual = USUAL[_is_steady(series[members[0]])]
             rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members], usual.round**2)
-            random[metric] = replace(
-                known, round=rounds, session=scatter_of_sessions(besides[members], usual.session**2)
-            )
+            scatter = scatter_of_sessions(besides[members], usual.session**2)
+            random[metric] = replace(known, round=rounds, session=scatter)
         found = every()
     by_itself = dict(zip(series, found, strict=True))
     if of_sessions(besides) < LENDERS:  # too little to tell what they do: only what one session measured is compared
         random = {metric: replace(known, session=WIDE) for metric, known in random.items()}
         found = every()
-    rows = zip(series, found, measured, cells, noise, strict=True)
-    kept = [_kept(of, launches, cells, noise, random[one.metric]) for one, of, launches, cells, noise in rows]
-    of_series = dict(zip(series, kept, strict=True))
+    rows = zip(found, measured, cells, noise, strict=True)
+    kept = {one: _kept(*of, random[one.metric]) for one, of in zip(series, rows, strict=True)}
     launches, noise_of = dict(zip(series, measured, strict=True)), dict(zip(series, noise, strict=True))
-    return Fitted(releases, sessions, of_series, by_itself, shifts, random, launches, noise_of)
+    return Fitted(releases, sessions, kept, by_itself, shifts, random, launches, noise_of)
 
 
 def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random, times: float = 1.0) -> Levels:
@@ -310,11 +306,8 @@ def disagreement(launches: Launches, cells: Cells, noise: Noise, random: Random)
     design = np.equal.outer(cells.release, np.unique(cells.release)).astype(float)
     mixed = np.eye(len(precision)) + random.repeated * precision
     weight = np.linalg.solve(mixed, precision)
-    level = (
-        np.linalg.pinv(design.T @ weight @ design, hermitian=True, rcond=1e-10)
-        @ design.T
-        @ np.linalg.solve(mixed, right)
-    )
+    inverse = np.linalg.pinv(design.T @ weight @ design, hermitian=True, rcond=1e-10)
+    level = inverse @ design.T @ np.linalg.solve(mixed, right)
     left = right - precision @ design @ level
     of_cells = np.linalg.pinv(precision, hermitian=True, rcond=1e-9)
     return float(left @ of_cells @ np.linalg.solve(mixed, left)), freedom
@@ -405,9 +398,7 @@ def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> 
         sums, freedom = (np.array([squares[i][part] for i in members]) for part in (0, 1))
         prior, lent = expected_noise(sums, freedom, USUAL[_is_steady(series[members[0]])])
         variance = np.maximum((lent * prior + sums) / np.maximum(lent + freedom, 1e-9), LEAST_VARIANCE)
-        found |= {
-            i: Noise(*both, lent) for i, both in zip(members, zip(variance, lent + freedom, strict=True), strict=True)
-        }
+        found |= {i: Noise(of, by, lent) for i, of, by in zip(members, variance, lent + freedom, strict=True)}
     return [found[i] for i in range(len(series))]
 
 
@@ -434,9 +425,8 @@ def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> t
     scatter = (logs - expected)[known]
     spent = 0.9 * rows + columns if columns > 1 else 1
     seen = float(np.mean(scatter**2)) * len(scatter) / max(len(scatter) - spent, 0.3 * len(scatter))
-    unsure = math.sqrt(max(float(np.mean(scatter**4) - np.mean(scatter**2) ** 2), 0.0) / len(scatter)) + seen / len(
-        scatter
-    )
+    unsure = math.sqrt(max(float(np.mean(scatter**4) - np.mean(scatter**2) ** 2), 0.0) / len(scatter))
+    unsure += seen / len(scatter)
     half_weight = where_trigamma(max(seen - float(chance[known].mean()), 1e-6) + unsure)
     lent = min(2 * half_weight, MOST_LENT)
     return np.exp(expected + float(special.digamma(lent / 2)) - math.log(lent / 2)), lent
@@ -459,11 +449,10 @@ def _two_ways(logs: Array, weight: Array) -> tuple[Array, Array]:
     for _ in range(30):
         mean = (weight * (logs - of_column)).sum(axis=1) / np.maximum(row_weight, 1e-9)
         middle = np.average(mean, weights=row_weight)
-        differ = np.average((mean - middle) ** 2, weights=row_weight) - np.average(
-            1 / np.maximum(row_weight, 1e-9), weights=row_weight
-        )
+        by_chance = 1 / np.maximum(row_weight, 1e-9)
+        differ = np.average((mean - middle) ** 2, weights=row_weight) - np.average(by_chance, weights=row_weight)
         differ = max(float(differ), 1e-3)
-        of_row = middle + (mean - middle) * differ / (differ + 1 / np.maximum(row_weight, 1e-9))
+        of_row = middle + (mean - middle) * differ / (differ + by_chance)
         of_column = (weight * (logs - of_row[:, None])).sum(axis=0) / (column_weight + 1 / BEYOND_CHANCE)
     return of_row, of_column
 

@@ -172,12 +172,8 @@ def counted(lanes: Sequence[LaneEvidence]) -> Shares:
                 continue
             told = directions(evidence) != 0
             for size in SIZES:
-                found.add(
-                    series,
-                    f"{size:+.0%}, {lane.environment}",
-                    lone(evidence, moves(series, size)),
-                    told.sum() - told == 0,
-                )
+                alone = lone(evidence, moves(series, size))
+                found.add(series, f"{size:+.0%}, {lane.environment}", alone, told.sum() - told == 0)
             if code.is_nothing_new(lane.environment, *pair):
                 found.add(series, f"{NEW}, {lane.environment}", told, np.ones_like(told))
     for here, there in itertools.combinations(lanes, 2) if found.counts else ():
@@ -194,9 +190,8 @@ def agreement(
     shared = [pair for pair in pairs if pair in there.near + there.far]
     columns = [[(lane.near + lane.far).index(pair) for pair in shared] for lane in (here, there)]
     for question in sorted(here.series.keys() & there.series.keys()):
-        places = [
-            {(one.benchmark, one.parameters): i for i, one in enumerate(of.series[question])} for of in (here, there)
-        ]
+        both = here.series[question], there.series[question]
+        places = [{(one.benchmark, one.parameters): i for i, one in enumerate(of)} for of in both]
         rows = [[of[key] for key in places[0] if key in places[1]] for of in places]
         if not rows[0]:
             continue
@@ -205,8 +200,8 @@ def agreement(
             for lane, row, column in zip((here, there), rows, columns, strict=True)
         )
         variances = one.error**2, other.error**2
-        both, below = sum(variances), variances[0] ** 2 / one.freedom + variances[1] ** 2 / other.freedom
-        compared = np.isfinite(one.shift - other.shift) & np.isfinite(both)
-        freedom = np.divide(both**2, below, out=np.ones_like(below), where=compared & (below > 0))
-        half = special.stdtrit(freedom, (1 + NOMINAL) / 2) * np.sqrt(both)
-        yield [here.series[question][row] for row in rows[0]], np.abs(one.shift - other.shift) <= half, compared
+        total, below = sum(variances), variances[0] ** 2 / one.freedom + variances[1] ** 2 / other.freedom
+        compared = np.isfinite(one.shift - other.shift) & np.isfinite(total)
+        freedom = np.divide(total**2, below, out=np.ones_like(below), where=compared & (below > 0))
+        half = special.stdtrit(freedom, (1 + NOMINAL) / 2) * np.sqrt(total)
+        yield [both[0][row] for row in rows[0]], np.abs(one.shift - other.shift) <= half, compared

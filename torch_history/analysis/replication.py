@@ -167,11 +167,8 @@ def held_against(machine: Mapping[str, Any], environment: str, measured: Iterabl
     lanes, machines = [], []
     for other in measured:
         if other.machine["machine"] == machine["machine"]:
-            if (
-                other.environment != environment
-                and other.environment.startswith(RELEASE)
-                and environment.startswith(RELEASE)
-            ):
+            both = {environment, other.environment}
+            if len(both) == 2 and all(each.startswith(RELEASE) for each in both):
                 lanes.append(Place.of(other, other.environment))
         elif other.environment == environment and alike(machine, other.machine):
             machines.append(Place.of(other, processor_of(other.machine) or str(other.machine["machine"])))
@@ -192,15 +189,13 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     def changes(name: str, lane: str, old: str, new: str) -> list[Change]:
         try:
             theirs = read(name, lane)
-            copied = name != machine and any(
-                sessions_of(theirs).get(tag, set()) & here.get(tag, set()) for tag in (old, new)
-            )
+            known = sessions_of(theirs)
+            copied = name != machine and any(known.get(tag, set()) & here.get(tag, set()) for tag in (old, new))
             return [] if copied else compare_history(theirs, old, new)
         except WRONG_DATA as error:
             # Results come from anywhere: whatever another machine's raise must not end a command about this one.
-            warn(
-                f"{results_dir / name}: {lane} cannot be read ({type(error).__name__}: {error}), so it says nothing here."
-            )
+            why = f"{type(error).__name__}: {error}"
+            warn(f"{results_dir / name}: {lane} cannot be read ({why}), so it says nothing here.")
             return []
 
     return held_against(

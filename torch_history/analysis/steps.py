@@ -132,7 +132,12 @@ def _numbers(releases: Mapping[str, Sequence[tuple[Launch, Case]]], axis: Axis) 
 
 def _exact(series: Series, numbers: Numbers) -> list[Step]:
     """Every change of what does not vary. A release whose launches disagree is passed over, as one without a number is."""
-    known = _within(numbers, series.margin) if series.margin else _equal(numbers, 1 if series.is_counted else 2)
+    of = {tag: [value for of_session in sessions.values() for value in of_session] for tag, sessions in numbers.items()}
+    if series.margin:
+        known = _within(of, series.margin)
+    else:  # releases of which enough launches give one number
+        least = 1 if series.is_counted else 2
+        known = [(tag, values[0]) for tag, values in of.items() if len(set(values)) == 1 and len(values) >= least]
     moves = [i for i in range(1, len(known)) if known[i][1] != known[i - 1][1]]
     shapes = []
     while moves:
@@ -146,36 +151,22 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     if not shapes:
         return []
     ratio = [known[i][1] / known[i - 1][1] if known[i - 1][1] else None for _, i, _ in shapes]
-    parts = tuple(
-        (known[i][0], factor)
-        for (kind, i, _), factor in zip(shapes, ratio, strict=True)
-        if kind is Kind.STEP and factor is not None
-    )
+    both = [*zip(shapes, ratio, strict=True)]
+    parts = tuple((known[i][0], of) for (kind, i, _), of in both if kind is Kind.STEP and of is not None)
     (first, before), (last, after) = known[0], known[-1]
     net = Net(first, last, before, after, after / before if before else None, parts)
     found = []
-    for (kind, i, until), factor in zip(shapes, ratio, strict=True):
+    for (kind, i, until), factor in both:
         (old, before), (new, after), (end, _) = known[i - 1], known[i], known[until]
         found.append(Step(series, kind, old, new, end, before, after, factor, factor, factor, net))
     return found
 
 
-def _equal(numbers: Numbers, least: int) -> list[tuple[str, float]]:
-    """Releases of which at least so many launches give one number, with that."""
-    known = []
-    for release, sessions in numbers.items():
-        values = [value for of_session in sessions.values() for value in of_session]
-        if len(set(values)) == 1 and len(values) >= least:
-            known.append((release, values[0]))
-    return known
-
-
-def _within(numbers: Numbers, margin: float) -> list[tuple[str, float]]:
+def _within(numbers: Mapping[str, Sequence[float]], margin: float) -> list[tuple[str, float]]:
     """Releases with their level: one before if all launches lie within `margin` of it, a new one if all lie beyond."""
     known: list[tuple[str, float]] = []
     limit = 1 + margin
-    for release, sessions in numbers.items():
-        values = [value for of_session in sessions.values() for value in of_session]
+    for release, values in numbers.items():
         if len(values) < 2:
             continue
         levels = list(dict.fromkeys(level for _, level in reversed(known)))[:2]
@@ -220,6 +211,10 @@ class Chain:
         weights = np.zeros(len(self.tags))
         weights[new], weights[old] = 1.0, -1.0
         return weights
+
+    def ramp(self, first: int, last: int) -> Array:
+        """A drift as a shape (n x 1)."""
+        return np.clip((np.arange(len(self.tags)) - first) / (last - first), 0, 1)[:, None]
 
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
@@ -345,7 +340,7 @@ def drift_of(chain: Chain) -> tuple[int, int] | None:
     step = np.tri(n, n - 1, -1)
     best, most = None, cost(chain, model, step[:, jumps], jumps)
     for first, last in windows:
-        ramp = np.clip((np.arange(n) - first) / (last - first), 0, 1)[:, None]
+        ramp = chain.ramp(first, last)
         within = jumps_of(chain, ramp)
         if not _is_drift(chain, first, last, within, price):
             continue
@@ -385,9 +380,7 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
     """What happened to a series on a chain of releases."""
     drift = drift_of(chain)
     n = len(chain.tags)
-    ramp = (
-        np.zeros((n, 0)) if drift is None else np.clip((np.arange(n) - drift[0]) / (drift[1] - drift[0]), 0, 1)[:, None]
-    )
+    ramp = np.zeros((n, 0)) if drift is None else chain.ramp(*drift)
     sizes = _sizes(chain, jumps_of(chain, ramp), ramp)
     found = _shapes(chain, sizes)
     if drift:

@@ -75,9 +75,8 @@ class Evidence:
     @property
     def p_value(self) -> Array:
         """Of the hypothesis that nothing changed: Student's two-sided test, corrected for how often it was looked at."""
-        chance = 2 * special.stdtr(self.freedom, -np.abs(self.shift) / self.error)
-        corrected: Array = np.minimum(1.0, chance * penalty(self.looks))
-        return corrected
+        chance: Array = 2 * special.stdtr(self.freedom, -np.abs(self.shift) / self.error)
+        return np.minimum(1.0, chance * penalty(self.looks))
 
     @property
     def beyond(self) -> NDArray[np.bool_]:
@@ -204,13 +203,9 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
 def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
     """`evidence_between` two releases, of each series that rounds tie on them."""
     found = evidence_between(fit, [(old, new)])
-    return {
-        series: Evidence(
-            found.shift[i, 0], found.error[i, 0], found.freedom[i, 0], series.margin, np.asarray(found.looks)[i, 0]
-        )
-        for i, series in enumerate(fit.levels)
-        if not np.isnan(found.shift[i, 0])
-    }
+    columns = (of[:, 0] for of in (found.shift, found.error, found.freedom, np.asarray(found.looks)))
+    rows = zip(fit.levels, *columns, strict=True)
+    return {one: Evidence(at, by, of, one.margin, look) for one, at, by, of, look in rows if not np.isnan(at)}
 
 
 def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
@@ -341,11 +336,8 @@ def _held(series: Series, olds: list[float], news: list[float]) -> Change:
 
 
 def _missing(series: Series, before: Pairs, after: Pairs, olds: list[float], news: list[float]) -> Change:
-    def why(pairs: Pairs) -> str:
-        return pairs[-1][1].reason if pairs else NOT_MEASURED
-
     if not before or not after:
-        return Change(series, Verdict.CANT_TELL, reason=why([]))
+        return Change(series, Verdict.CANT_TELL, reason=NOT_MEASURED)
     lacking = after if olds else before
     said = _unmeasured(lacking) or ("" if olds or news else _unmeasured(after))
     launch, case = lacking[-1]
@@ -360,10 +352,10 @@ def _missing(series: Series, before: Pairs, after: Pairs, olds: list[float], new
     if said:
         return found
     if olds:
-        return replace(found, verdict=Verdict.BROKE, reason=why(after))
+        return replace(found, verdict=Verdict.BROKE, reason=after[-1][1].reason)
     if news:
-        return replace(found, verdict=Verdict.FIXED, reason=why(before))
-    return Change(series, Verdict.NEVER_RAN, reason=why(after))
+        return replace(found, verdict=Verdict.FIXED, reason=before[-1][1].reason)
+    return Change(series, Verdict.NEVER_RAN, reason=after[-1][1].reason)
 
 
 def _unmeasured(pairs: Pairs) -> str:
