@@ -66,8 +66,7 @@ def _subject(record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One claim on all bases, by device: `cells` in sentences, `bands`, release -> word, and what to do on a `cpu` and
-    a `gpu`."""
+    """One claim on all bases, by device: `cells` in sentences, `bands`, release -> word, and what to do on either."""
 
     question: str
     words: str

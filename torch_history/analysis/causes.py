@@ -108,8 +108,7 @@ class Because:
 
 
 class Known(NamedTuple):
-    """Evidence of `explain`, reduced to what a sentence needs; `seen_on` is the processor where that is another
-    machine's."""
+    """Evidence of `explain`, reduced to what a sentence needs; `seen_on` is the processor of another machine's."""
 
     environment: str
     benchmark: str

@@ -543,8 +543,7 @@ def as_data(
     answered: Mapping[str, Mapping[str, Answer]],
     happened: Sequence[tuple[Step, str]] = (),
 ) -> list[dict[str, Any]]:
-    """Each claim as the site shows it; `words` are of all releases, (release, word) oldest first, `happened` as in
-    `turns`."""
+    """Each claim as the site shows it; `words` of all releases are (release, word), `happened` is as in `turns`."""
     setting = setting_of(found)
     data = []
     for question, claim in CLAIMS.items():

@@ -30,8 +30,7 @@ class Row(Change):
 
     @property
     def nearest(self) -> float:
-        """The bound of its interval nearest to no change, as a logarithm to nine places: later ones differ by
-        processor."""
+        """The bound of its interval nearest to no change, as a logarithm to nine places: more differ by processor."""
         if not self.ratio or not self.low or not self.high:
             return math.inf
         return round(max(0.0, math.log(self.low) if self.ratio > 1 else -math.log(self.high)), 9)

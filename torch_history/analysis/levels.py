@@ -115,8 +115,7 @@ class Contrasts:
 @dataclass(frozen=True)
 class Levels:
     """The levels of a series on `releases` (places on the axis): `level` (n), logarithms up to a common number,
-    `covariance`, its inverse, `freedom` of each difference, `tied` by rounds, and `both`, rounds that hold both (n x
-    n)."""
+    `covariance`, its inverse, `freedom` of each difference, `tied` by rounds, and `both`, rounds with both (n x n)."""
 
     releases: Indices
     level: Array
@@ -403,13 +402,10 @@ def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> 
 
 
 def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> tuple[Array, float]:
-    """The variance that each series (row) is expected to have in each session (column), and for how many degrees of freedom
-    that counts beside its own, from sums of squares and their degrees of freedom.
-
-    The logarithm of a variance is a series' own number plus a session's, and what chance and others add; what a series adds
-    is shrunk by how much series differ, what a session adds by BEYOND_CHANCE; of one session nothing tells a series' number
-    from chance. Of fewer than LENDERS it is what is `usual`.
-    """
+    """The variance that each series (row) is expected to have in each session (column), and its degrees of freedom
+    beside its own, from sums of squares and theirs. The logarithm of a variance is a series' number, shrunk by how much
+    series differ, plus a session's, shrunk by BEYOND_CHANCE, and chance; of one session, or of fewer than LENDERS, it
+    is what is `usual` or common."""
     known = (freedom > 0) & (sums > ROUNDING * np.maximum(freedom, 1))
     if known.sum() < LENDERS:
         return np.full(sums.shape, usual.noise**2), usual.freedom

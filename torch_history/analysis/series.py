@@ -51,8 +51,6 @@ SHOWN = {"CAN'T TELL": "INCONCLUSIVE", "NEVER RAN": "NO NUMBER"}
 """Stored verdict -> what a person reads in its place, here and on the site."""
 
 
-WORDS = {verdict.words: verdict for verdict in Verdict}
-
 KINDS = {verdict.words: verdict.kind for verdict in Verdict}  # the words of every verdict, in their order -> its kind
 
 RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
@@ -126,7 +124,7 @@ class Series:
     def direction(self, rose: bool) -> Verdict:
         """The verdict on a number that rose, or fell."""
         more, less = self.measure.more_and_less
-        return WORDS[more if rose else less]
+        return Verdict[more if rose else less]
 
     @property
     def margin(self) -> float:

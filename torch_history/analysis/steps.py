@@ -74,8 +74,7 @@ class Step:
 
 
 def of_history(history: History, axis: Axis) -> list[Step]:
-    """All that happened in one environment, newest first, then what costs. Releases without a number are passed
-    over."""
+    """All that happened in one environment, newest first, then what costs. Releases without a number are left out."""
     found = []
     for series, releases in history.items():
         if not series.varies:

@@ -218,10 +218,9 @@ def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
 
 
 def error_rates(evidence: Evidence) -> Array:
-    """The error rate of one series that keeps the false among those called changed to FALSE_RATE, of each pair:
-    Benjamini and Hochberg (1995). What lies within the margin is no discovery: true changes of 1 % would pay for false
-    ones of 10 %. Intervals at this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its
-    interval."""
+    """The error rate of a series that keeps the false among those called changed to FALSE_RATE, of each pair: Benjamini
+    and Hochberg (1995). What lies within the margin is no discovery: true changes of 1 % would pay for false ones of 10
+    %. A verdict can be read off an interval at this rate (Benjamini and Yekutieli 2005)."""
     return _error_rates(_chances(evidence))
 
 

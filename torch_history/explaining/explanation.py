@@ -76,8 +76,7 @@ class Explanation:
         seconds: float = math.inf,
         opened: Open = Launch,
     ) -> None:
-        """`opened` gives a launch, `scratch` is an empty folder. What a steady call has no time for in `seconds` is
-        noted."""
+        """`opened` gives a launch, `scratch` is an empty folder. What a steady call has no time for is noted."""
         self._subject, self._sides, self._scratch, self._say = subject, sides, scratch, say
         self._levers = [lever for lever in levers if lever.once or not subject.is_once]
         self._seconds, self._opened = seconds, opened
@@ -88,10 +87,8 @@ class Explanation:
         self._traces: set[str] = set()
         self._times: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
-        self._running: dict[int, Mapping[str, Any]] = {}
-        """Side -> what was seen to run in a call."""
-        self._failed: dict[str, str] = {}
-        """A kind of place, or a lever -> why there is nothing of it."""
+        self._running: dict[int, Mapping[str, Any]] = {}  # side -> what was seen to run in a call
+        self._failed: dict[str, str] = {}  # a kind of place, or a lever -> why there is nothing of it
 
     def explain(self) -> Found:
         """All steps. Raises CannotExplain where a release cannot run the case, and LaunchFailed."""
@@ -105,9 +102,8 @@ class Explanation:
             own = Path(self._subject.workload).name.removesuffix(".py") + ".py"
             called = verdict.called_otherwise(found.places, own)
             changed = (True, called) if called and not self._subject.is_once else changed
-            found.verdict, found.words = verdict.of_all(
-                found.levers, because, found.places, own=own, code=found.code, changed=changed
-            )
+            told = (found.levers, because, found.places, own, found.code)
+            found.verdict, found.words = verdict.of_all(*told, changed=changed)
         return found
 
     def _has_time(self, until: float, turns: int = 1) -> bool:
@@ -123,9 +119,8 @@ class Explanation:
             if self._subject.is_once and turn == 1:
                 each = max(found.base.levels)
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
-                self._say(
-                    f"It takes {human(each, 'seconds')} each time, so this takes {minutes} minutes or more in all."
-                )
+                took = f"It takes {human(each, 'seconds')} each time"
+                self._say(f"{took}, so this takes {minutes} minutes or more in all.")
             if turn >= LEAST_TURNS and found.ratio.is_there:
                 break
             is_late = not self._has_time(CONFIRMED)
@@ -240,9 +235,8 @@ class Explanation:
     def _changed(self, found: Found) -> tuple[bool, str]:
         """Whether changed code is the cause, and in words what changed in it; the functions are kept as evidence."""
         seen = self._running.values()
-        if self._subject.is_once or any(
-            "failed" in one or fingerprints.samples_in(one) < LEAST_SAMPLES for one in seen
-        ):
+        untold = any("failed" in one or fingerprints.samples_in(one) < LEAST_SAMPLES for one in seen)
+        if self._subject.is_once or untold:
             return False, ""
         folders = [side.python.parent.parent for side in self._sides]
         try:
@@ -337,8 +331,7 @@ class Explanation:
 
     def _time(self, name: str, launches: tuple[Any, Any], settings: Sequence[str] = ()) -> None:
         """One more turn of a lever, or of none: both releases or neither, so that turns stay pairs. Raises CannotExplain."""
-        step = {**TIMING, **({"set": list(settings)} if settings else {})}
-        swapped = self._order()[0]
+        step, swapped = {**TIMING, **({"set": list(settings)} if settings else {})}, self._order()[0]
         answers: tuple[list[Any], list[Any]] = ([], [])
         for number in (each ^ swapped for each in self._timings):
             answer = launches[number].ask(step)

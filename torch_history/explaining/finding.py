@@ -52,7 +52,7 @@ class Cases:
 
 def changed(results: Path, machine: str, environment: str, old: str, new: str, most: int) -> list[Series]:
     """The series that changed most and can be explained in minutes, counts first. Raises CannotCompare."""
-    found = find(results, machine, environment, old, new, metrics=())
+    found = find(results, machine, environment, old, new)
     ratios = [each for each in found.changed if each.series.metric in (*TIMES, *COUNTED) and each.factor]
     largest = [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.factor or 1)))][:most]
     return sorted(largest, key=lambda series: series.metric not in COUNTED)
@@ -82,7 +82,6 @@ def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
     """Every series of an own file that can be explained: times of calls, then what a process does once, then counts."""
 
     def of(metric: str, which: Sequence[tuple[str, ...]]) -> list[Series]:
-        """As the launches name it: what is measured in another way is in a class of its own."""
         return _series(f"{question}.{CLASSES[METRICS[metric].measured]}.track_{metric}", which, environment)
 
     once = [one for metric, *case in listed.once if metric in ONCE for one in of(metric, [tuple(case)])]

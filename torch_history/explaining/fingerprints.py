@@ -40,12 +40,9 @@ class Case(NamedTuple):
 
 def declared(text: bytes) -> dict[str, str]:
     """Operator with overload, such as `index.Tensor` -> a digest of its entry in native_functions.yaml, in any order."""
-    return {
-        entry["func"].partition("(")[0]: hashlib.blake2b(
-            json.dumps(entry, sort_keys=True).encode(), digest_size=4
-        ).hexdigest()
-        for entry in yaml.load(text, yaml.CSafeLoader)
-    }
+    entries = yaml.load(text, yaml.CSafeLoader)
+    texts = {entry["func"].partition("(")[0]: json.dumps(entry, sort_keys=True).encode() for entry in entries}
+    return {name: hashlib.blake2b(of, digest_size=4).hexdigest() for name, of in texts.items()}
 
 
 def sections(library: Library) -> dict[str, Section]:
@@ -87,9 +84,7 @@ def hot_functions(seen: Seen, libraries: Mapping[str, Library]) -> dict[str, dic
                     number = libraries[name].holding(address) if address is not None else None
                     if address is not None and number is not None:
                         functions[name, number][address] = count
-        found[case] = {
-            of: addresses for of, addresses in functions.items() if sum(addresses.values()) >= LEAST_SHARE * total
-        }
+        found[case] = {of: at for of, at in functions.items() if sum(at.values()) >= LEAST_SHARE * total}
     return found
 
 
@@ -184,11 +179,8 @@ def of_release(
 def _digests(seen: Seen, series: Mapping[str, Hot]) -> dict[str, str]:
     """Name -> digest of those functions of Python that are kept in `series`."""
     kept = {name for each in series.values() for name in each.functions}
-    every = {
-        places.shortened(name): digest
-        for answer in seen.cases.values()
-        for name, (_, digest) in answer["functions"].items()
-    }
+    rows = (row for answer in seen.cases.values() for row in answer["functions"].items())
+    every = {places.shortened(name): digest for name, (_, digest) in rows}
     return {name: digest for name, digest in every.items() if digest and name in kept}
 
 

@@ -77,14 +77,8 @@ class _Instruction(NamedTuple):
     target: int | None
 
 
-def _disassembler() -> capstone.Cs:
-    made = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    made.detail = True
-    made.skipdata = True
-    return made
-
-
-_ENGINE = _disassembler()
+_ENGINE = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+_ENGINE.detail = _ENGINE.skipdata = True
 
 
 @functools.lru_cache(maxsize=2)
@@ -92,16 +86,13 @@ def _decoded(library: Library, number: int) -> list[_Instruction]:
     begin = library.begin(number)
     found = []
     for one in _ENGINE.disasm(library.read(begin, min(library.size(number), LONGEST)), begin):
-        if one.id and not _is_filler(one):
+        no_operation = one.mnemonic in ("nop", "fnop") or one.mnemonic.endswith(" nop")
+        if one.id and not no_operation and bytes(one.bytes[-2:]) != b"\x66\x90":
             is_branch = one.group(capstone.CS_GRP_JUMP) or one.group(capstone.CS_GRP_CALL)
             operands = [_operand(one, each) for each in one.operands]
             target = next((each.imm for each in one.operands if is_branch and each.type == x86.X86_OP_IMM), None)
             found.append(_Instruction(one.address, one.size, one.mnemonic, tuple(operands), target))
     return found
-
-
-def _is_filler(one: capstone.CsInsn) -> bool:
-    return one.mnemonic in ("nop", "fnop") or one.mnemonic.endswith(" nop") or bytes(one.bytes[-2:]) == b"\x66\x90"
 
 
 def _operand(one: capstone.CsInsn, operand: x86.X86Op) -> tuple[object, ...]:

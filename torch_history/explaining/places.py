@@ -149,15 +149,9 @@ def symbol_name(symbol: str) -> str:
 def _without_brackets(text: str) -> str:
     """`text` without what stands in <> and (), which templates and arguments do; `(anonymous namespace)` stays."""
     text = text.replace("(anonymous namespace)", "{anonymous}").replace("operator<", "operator_less")
-    depth, kept = 0, []
-    for each in text:
-        if each in "<(":
-            depth += 1
-        elif each in ">)":
-            depth = max(0, depth - 1)
-        elif not depth:
-            kept.append(each)
-    plain = re.sub(r"\s+const\b.*$", "", "".join(kept)).strip()
+    while (outer := re.sub(r"[<(][^<>()]*[>)]", "", text)) != text:  # the innermost ones go first
+        text = outer
+    plain = re.sub(r"\s+const\b.*$", "", re.sub(r"(?s)[<(].*|[>)]", "", text)).strip()
     return plain.rpartition(" ")[2] if " " in plain and "::" in plain else plain
 
 

@@ -1,6 +1,5 @@
-"""What is the cause? CAUSE: a lever removes at least 80 % of the difference, or an operator, function or symbol holds
-as much, with an interval clear of chance. PART: a stated share of it. CLEARED: a lever leaves it. UNKNOWN: none of
-these."""
+"""What is the cause? CAUSE: a lever removes at least 80 % of the difference, or a place holds as much, with an interval
+clear of chance. PART: a stated share of it. CLEARED: a lever leaves it. UNKNOWN: none of these."""
 
 import re
 from collections.abc import Sequence
