@@ -120,13 +120,10 @@ class Known(NamedTuple):
     words: str
     seen_on: str = ""
     reproduced: tuple[float, float] | None = None
-    by_lever: bool = False
-    """Whether it was switched off and on, and is not only where the time goes."""
+    by_lever: bool = False  # whether it was switched off and on, and is not only where the time goes
 
 
 TOLD = ("CAUSE", "PART", "UNKNOWN")  # verdicts of evidence that have something to tell
-
-
 FOUND_ON = ("CAUSE", "PART")  # verdicts that say a cause
 ABSENT = "NOT THERE"  # the verdict that a difference was measured again and not seen
 
@@ -136,16 +133,11 @@ def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
     on other machines' processors, which their words name: causes, and that a difference was not there."""
     own = _known(results, machine, TOLD, version)
     others = sorted(path.parent for path in results.glob(f"*/{stored.FOLDER}") if path.parent.name != machine)
-    if not others or not _cpu_of(results / machine):
-        return own
-    for folder in others:
+    for folder in others if _cpu_of(results / machine) else ():
         if other := _cpu_of(folder):
-            found = _known(results, folder.name, (*FOUND_ON, ABSENT))
-            own += [
-                each._replace(words=f"{each.words}; seen on another machine ({other})", seen_on=other)
-                for each in found
-                if each not in own  # a copy
-            ]
+            found = [one for one in _known(results, folder.name, (*FOUND_ON, ABSENT)) if one not in own]  # no copies
+            seen = f"; seen on another machine ({other})"
+            own += [each._replace(words=each.words + seen, seen_on=other) for each in found]
     return own
 
 
@@ -172,14 +164,11 @@ def unconfirmed(results: Path, machine: str, found: History) -> list[tuple[Serie
 
 def _known(results: Path, machine: str, verdicts: Collection[str], version: str = "") -> list[Known]:
     here, same = sources.here(), set(Known._fields) - {"seen_on", "by_lever"}
-    return [
-        Known(
-            **{name: getattr(one, name) for name in same},
-            by_lever=any(lever.verdict in FOUND_ON for lever in one.levers),
-        )
-        for one in stored.read(results, machine)
-        if one.verdict in verdicts and here.get(one.benchmark, version or one.version) == one.version
-    ]
+    every = (one for one in stored.read(results, machine) if one.verdict in verdicts)
+    present = [one for one in every if here.get(one.benchmark, version or one.version) == one.version]
+    by_lever = (any(lever.verdict in FOUND_ON for lever in one.levers) for one in present)
+    both = zip(present, by_lever, strict=True)
+    return [Known(**{name: getattr(one, name) for name in same}, by_lever=by) for one, by in both]
 
 
 def _cpu_of(folder: Path) -> str:
@@ -222,12 +211,9 @@ def why(
             because = _of_evidence(change, ends, known, certain, in_wheels, bool(changed and changed.is_cause))
             worst = beside[case_of(change.series)].get("worst_call")
             is_worst = change.series.metric == "worst_over_median" and worst and worst.verdict is change.verdict
-            if (
-                not because and worst and is_worst and _weighs(worst, change)
-            ):  # of that call, where it explains the ratio
-                because = _of_evidence(worst, ends, known)
-            because = because or moved_beside
-            against = _not_seen_again(change, ends, known)
+            if not because and worst and is_worst and _weighs(worst, change):
+                because = _of_evidence(worst, ends, known)  # of that call, which the ratio is of
+            because, against = because or moved_beside, _not_seen_again(change, ends, known)
             if because or against:
                 found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
     return found
@@ -262,20 +248,18 @@ def _of_evidence(
     """What is known of a change, the first of: what was switched off on this machine and made the difference; the `certain`
     cause, which was found by hand or is a fusion; code that changed and holds the whole difference; that a change was taken
     back; what another machine showed; where the time goes; and what else the code of both wheels says."""
-    shown = [one for one in known if one.by_lever and one.verdict in FOUND_ON]
-    here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
-    elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
-    unknown = [one for one in known if one.verdict == "UNKNOWN"]
+    found = [one for one in known if one.verdict in FOUND_ON]
+    here, elsewhere = ([one for one in found if bool(one.seen_on) is away] for away in (False, True))
     return (
-        _explained(change, ends, [one for one in shown if not one.seen_on])
+        _explained(change, ends, [one for one in here if one.by_lever])
         or certain
         or (changed if is_cause else None)
         or _left(change, ends[0], here)
-        or _explained(change, ends, [one for one in shown if one.seen_on])
+        or _explained(change, ends, [one for one in elsewhere if one.by_lever])
         or changed
         or _explained(change, ends, here)
         or _explained(change, ends, elsewhere)
-        or _explained(change, ends, unknown)
+        or _explained(change, ends, [one for one in known if one.verdict == "UNKNOWN"])
     )
 
 
@@ -492,8 +476,7 @@ def case_of(series: Series) -> tuple[object, ...]:
 def _of_time(change: Change, beside: Mapping[str, Change]) -> Because:
     own = [beside[name] for name in OWN if name in beside and beside[name].verdict in CHANGED]
     own = [number for number in own if _weighs(number, change)]
-    slower = change.verdict is Verdict.SLOWER
-    causes = [number for number in own if _costs(number) == slower]
+    causes = [number for number in own if _costs(number) == (change.verdict is Verdict.SLOWER)]
     fused = [number for number in causes if _fused(number)]
     if fused:
         return Because(f"because {_moves([_went(number) for number in fused])}", Basis.FUSION)

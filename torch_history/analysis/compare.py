@@ -238,21 +238,12 @@ def compared(
     changes = [change for change in every if change.reason != NOT_MEASURED]
     asked = [change for change in changes if not metrics or change.series.metric in metrics]
     code = of_times(changes, pair_on({"device": device}, environment, old, new))
-    return Comparison(
-        machine,
-        environment,
-        old,
-        new,
-        changes=sorted(asked, key=place),
-        why=why(changes, facts[old], facts[new], known, code),
-        moved=moved(facts[old], facts[new], device),
-        one_sided=sum(not metrics or change.series.metric in metrics for change in every) - len(asked),
-        device=device,
-        threads=threads,
-        alone=found_alone(found.fits.values(), (old, new), [change.series for change in asked]),
-        code=code,
-        results=results(found, old, new),
-    )
+    because, differ = why(changes, facts[old], facts[new], known, code), moved(facts[old], facts[new], device)
+    one_sided = sum(not metrics or change.series.metric in metrics for change in every) - len(asked)
+    of = machine, environment, old, new, sorted(asked, key=place), because, differ, one_sided
+    alone = found_alone(found.fits.values(), (old, new), [change.series for change in asked])
+    said = Comparison(*of, device=device, threads=threads, alone=alone, code=code)
+    return replace(said, results=results(found, old, new))
 
 
 def _refuse_unknown(
@@ -560,9 +551,8 @@ def _shares(net: Net, more: str, less: str, link: str) -> str:
     nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
     if len(parts) == 1 and nothing_left and not net.slowly:
         return f", all of it at {parts[0][0]}"
-    told = [
-        f"{_way(ratio, f'times {more}', f'times {less}')} at {tag}" for tag, ratio in parts if (tag, ratio) in named
-    ]
+    ways = f"times {more}", f"times {less}"
+    told = [f"{_way(ratio, *ways)} at {tag}" for tag, ratio in parts if (tag, ratio) in named]
     said = f", {link} {' and '.join(told)}" if told else ""
     if len(parts) > len(named):
         return f"{said}, the largest of {len(parts)} steps"
@@ -627,8 +617,8 @@ def summary(comparison: Comparison) -> list[str]:
 def _sure(comparison: Comparison) -> list[str]:
     lines = []
     times = [one for one in comparison.changes if one.series.varies and None not in (one.old, one.new)]
-    if comparison.looked_at:
-        compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
+    if looked_at := comparison.looked_at:
+        compared = "1 time was" if looked_at == 1 else f"{looked_at} times were"
         margins = {one.series.measure.words: one.series.margin for one in times}
         others = {words: margin for words, margin in margins.items() if margin not in (MARGIN, CALL_MARGIN)}
         of_processes = "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
@@ -664,11 +654,8 @@ def _sure(comparison: Comparison) -> list[str]:
             f"{single} times have a single launch of one release, which is no evidence. "
             f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
         )
-    for held_against, standings in (
-        ("other binaries", [found.wheels.standing for found in comparison.elsewhere.values()]),
-        ("other machines", [found.machines.standing for found in comparison.elsewhere.values()]),
-    ):
-        tally_of = Counter(standings)
+    for held_against, place in (("other binaries", "wheels"), ("other machines", "machines")):
+        tally_of = Counter(getattr(found, place).standing for found in comparison.elsewhere.values())
         if tally_of.keys() - {Standing.NOT_TESTABLE}:
             said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
             lines.append(f"Of the changed times, held against {held_against}: {said}.")
@@ -683,9 +670,8 @@ def text(
         return "\n".join([answer.text(comparison, bold), *_failure(failed)])
     surest, say = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed), explained()
     lines = [say(of_case(changes, comparison), changes[0].series.names) for changes in by_case(surest)]
-    return "\n".join(
-        [*lines, "", *answer.once(comparison), *comparison.returned, *summary(comparison), *_failure(failed)]
-    )
+    end = [*answer.once(comparison), *comparison.returned, *summary(comparison), *_failure(failed)]
+    return "\n".join([*lines, "", *end])
 
 
 def _failure(failed: Sequence[Change]) -> list[str]:
@@ -754,10 +740,8 @@ def _by_verdict(comparison: Comparison) -> Iterator[List]:
         groups[change.verdict].append(change)
     for verdict, changes in groups.items():
         columns = "| series | verdict | new / old | from | to | why |\n|---|---|---:|---:|---:|---|"
-        yield (
-            f"**{escape(verdict.shown)}** ({len(changes)})\n\n{columns}",
-            [_row(comparison, change, say(change.series.words, change.series.names)) for change in changes],
-        )
+        rows = [_row(comparison, change, say(change.series.words, change.series.names)) for change in changes]
+        yield f"**{escape(verdict.shown)}** ({len(changes)})\n\n{columns}", rows
 
 
 def _row(comparison: Comparison, change: Change, name: str) -> str:
@@ -842,14 +826,11 @@ def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
 
 def of_this_processor(comparison: Comparison) -> list[Change]:
     """Changed times of unchanged code that another processor does not have: a linker placed the code badly here."""
-    return [
-        change
-        for change in comparison.changes
-        if (found := comparison.code.get(change.series))
-        and found.kind in SAME_CODE
-        and comparison.elsewhere.get(change.series, NOWHERE).machines.verdict
-        in {Verdict.SAME.words, *(each.words for each in TIMES if each is not change.verdict)}
-    ]
+    same = {of for of, found in comparison.code.items() if found.kind in SAME_CODE}
+    told = {of: found.machines.verdict for of, found in comparison.elsewhere.items()}
+    denying = {way: [each.words for each in (Verdict.SAME, *TIMES) if each is not way] for way in TIMES}
+    changes = (change for change in comparison.changes if change.series in same)
+    return [change for change in changes if told.get(change.series) in denying.get(change.verdict, ())]
 
 
 def _per_cent(change: Change) -> float:
