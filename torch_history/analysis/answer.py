@@ -110,10 +110,8 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     of: dict[object, list[Change]] = defaultdict(list)
     for change in changes:
         of[change.series.question, change.series.parameters].append(change)
-    ran: list[list[Change]] = []
-    never: list[list[Change]] = []
-    for each in of.values():
-        (never if all(change.verdict is Verdict.NEVER_RAN for change in each) else ran).append(each)
+    is_none = [all(change.verdict is Verdict.NEVER_RAN for change in each) for each in of.values()]
+    ran, never = ([each for each, none in zip(of.values(), is_none, strict=True) if none is so] for so in (False, True))
     broke, runs = (sum(any(change.verdict is verdict for change in each) for each in ran) for verdict in MISSING)
     others = [change for each in ran for change in each if change.verdict is Verdict.NEVER_RAN]
     said = [f"{broke} of {len(ran)} cases broke."] if broke else []
@@ -135,10 +133,8 @@ def _many(count: int, one: str, more: str) -> str:
 
 def _reasons(changes: Iterable[Change]) -> str:
     """`a copy needs a GPU (9); no compiler (6)`: up to its first semicolon each, the most frequent first."""
-    tally = Counter(
-        short(" ".join(change.reason.split()).partition(";")[0]).rstrip(".") or "no reason is stored"
-        for change in changes
-    ).most_common()
+    reasons = (short(" ".join(change.reason.split()).partition(";")[0]).rstrip(".") for change in changes)
+    tally = Counter(reason or "no reason is stored" for reason in reasons).most_common()
     rest = sum(count for _, count in tally[MOST_REASONS:])
     said = [f"{reason} ({count})" for reason, count in tally[:MOST_REASONS]]
     return "; ".join([*said, f"other reasons ({rest})"] if rest else said)
@@ -203,11 +199,8 @@ def in_short(comparison: Comparison) -> dict[str, Any]:
 def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
     """The sheet and at most MOST_FINDINGS findings in lines of WIDTH; `bold` sets off what a reader looks for."""
     say = explained()
-    lines = [
-        bold(f"PyTorch {comparison.old} -> {comparison.new}"),
-        *_wrapped(f"{comparison.machine}, {comparison.environment}", ""),
-        "",
-    ]
+    where = _wrapped(f"{comparison.machine}, {comparison.environment}", "")
+    lines = [bold(f"PyTorch {comparison.old} -> {comparison.new}"), *where, ""]
     for card in cards(comparison):
         lines += _labelled(card.name, card.verdict, bold)
         for word, finding in (("worst", card.worst), ("best", card.best)):

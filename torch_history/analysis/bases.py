@@ -48,9 +48,8 @@ def answered_by(
     theirs = {question: of for question, of in words.items() if question in asked and of}
     newest = {}
     for question, of in theirs.items():
-        release = next(
-            (tag for tag, word in reversed(of) if word != UNMEASURED and tag in answers[question]), of[-1][0]
-        )
+        measured = (tag for tag, word in reversed(of) if word != UNMEASURED and tag in answers[question])
+        release = next(measured, of[-1][0])
         newest[question] = (release, answers[question][release])
     machine, card = str(record["machine"]), str(record.get("card", ""))
     return Answered(_subject(record), machine, environment, setting_of(found), card, theirs, newest, answers)
@@ -97,10 +96,10 @@ def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certifica
         of = {device: [lane for lane in asked if lane.setting.device == device] for device in BASES}
         histories = {device: _histories(question, of[device]) for device in BASES}
         bands = {device: _merged(words for _, words in each) for device, each in histories.items()}
-        cells = {}
-        for device, each in histories.items():
-            said = _cell(question, device, of[device], _told(each, axis), certificates)
-            cells[device] = said or nothing[device]
+        cells = {
+            device: _cell(question, device, of[device], _told(each, axis), certificates) or nothing[device]
+            for device, each in histories.items()
+        }
         unknown = cells["cpu"], NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
         newest, brief = (_advice(question, of, unknown, brief=brief) for brief in (False, True))
         advised = {tag: _advice(question, of, _not_on(tag, newest, unknown), tag) for tag in tags}
@@ -110,10 +109,8 @@ def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certifica
 
 def _not_on(tag: str, newest: tuple[str, str], unknown: tuple[str, str]) -> tuple[str, str]:
     """What to do on a release that was not measured on a device: what the `newest` says, if one was."""
-    cpu, gpu = (
-        said if said == never else f"Not measured on {tag}. Where it was: {said}"
-        for said, never in zip(newest, unknown, strict=True)
-    )
+    else_of = f"Not measured on {tag}. Where it was: "
+    cpu, gpu = (said if said == never else else_of + said for said, never in zip(newest, unknown, strict=True))
     return cpu, gpu
 
 

@@ -119,8 +119,7 @@ class Calibration:
 def read(path: Path) -> Calibration:
     """The calibration kept in `path`. Raises SessionError where that holds none."""
     launches = list(read_file(path))
-    counts = [launch for launch in launches if only_counts(launch)]
-    times = [launch for launch in launches if not only_counts(launch)]
+    times, counts = ([one for one in launches if only_counts(one) is counted] for counted in (False, True))
     if not times or (not counts and any(launch.release == LONGER for launch in times)):
         raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
     tag, _, environment = path.stem.partition("-")

@@ -85,8 +85,6 @@ def _short(number: float) -> str:
 
 Comparison = tuple[str, str, str]  # a metric, a variant, and the one that it is divided by, empty for the number itself
 Key = tuple[str, str, str]  # a metric, a variant and a size
-
-
 Values = Mapping[Key, Mapping[Block, float]]  # of one release and question: numbers by session and round
 
 

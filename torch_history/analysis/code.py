@@ -143,9 +143,8 @@ class CodePair:
     def _same_in_all(self, series: Series, ratio: float) -> str | None:
         """As `case_of`, where no instruction differs in any size that begins with the same word as the series' own."""
         case, size = self.case_of(series), _size(series)
-        every = [
-            one for begin, known in self._known(series) for one in known if _alike(size, one.removeprefix(begin))[1]
-        ]
+        cases = ((begin, one) for begin, known in self._known(series) for one in known)
+        every = [one for begin, one in cases if _alike(size, one.removeprefix(begin))[1]]
         return case if case in every and all(self.of_case(one, ratio).kind in SAME_CODE for one in every) else None
 
     def of_case(self, case: str, ratio: float) -> WhatChanged:

@@ -444,35 +444,15 @@ def told_findings(
     known: Sequence[Known],
     others: OtherPlaces | None,
 ) -> list[Told]:
-    """As `tell`; `facts` are those of the environment of a tag in a lane, `known` is the machine's evidence."""
-    happened = _happened(steps, found, facts, known, others)
-    place: dict[Row, int] = {each: i for i, each in enumerate(happened)}
-    of_findings = ((finding, tuple(place[row] for row in finding.rows)) for finding in group(place))
-    return [Told(finding, places, tuple(happened[at] for at in places)) for finding, places in of_findings]
-
-
-def _happened(
-    steps: Iterable[Step],
-    found: History,
-    facts: Callable[[str, str], Mapping[str, Any]],
-    known: Sequence[Known],
-    others: OtherPlaces | None,
-) -> list[Happened]:
-    """Every step with its cause: what changed at its release, and of a drift evidence of both its ends."""
+    """As `tell`; `facts` are those of the environment of a tag in a lane, `known` is the machine's evidence. The cause of a
+    step is what changed at its release, and of a drift evidence of both its ends."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
             exact[case_of(series)].append(series)
-    every = [
-        (step, Change(step.series, step.verdict, step.before, step.after, step.ratio, step.low, step.high))
-        for step in steps
-    ]
+    every = [(step, step.change) for step in steps]
     happened, codes = [], _codes(every, found)
-    worst = {
-        (case_of(step.series), step.old, step.new): [change]
-        for step, change in every
-        if step.series.metric == "worst_call"
-    }
+    worst = {(case_of(of.series), of.old, of.new): [call] for of, call in every if of.series.metric == "worst_call"}
     for step, change in every:
         series, case = step.series, case_of(step.series)
         if step.kind is Kind.DRIFT:
@@ -489,7 +469,9 @@ def _happened(
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         told = Happened(**vars(change), because=because, release=_where(step), elsewhere=elsewhere, net=_net(step))
         happened.append(told)
-    return happened
+    place: dict[Row, int] = {each: i for i, each in enumerate(happened)}
+    of_findings = ((finding, tuple(place[row] for row in finding.rows)) for finding in group(place))
+    return [Told(finding, places, tuple(happened[at] for at in places)) for finding, places in of_findings]
 
 
 def _codes(every: Iterable[tuple[Step, Change]], found: History) -> Mapping[tuple[str, str], dict[Series, WhatChanged]]:

@@ -16,7 +16,7 @@ from ..store.launches import Case, Launch
 from . import special
 from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
 from .series import RANK, History, Series, Verdict
-from .verdicts import ERROR_RATE, verdicts_of
+from .verdicts import ERROR_RATE, Change, verdicts_of
 
 NEWEST_ERROR = 0.01  # chance that an unchanged series shows a jump at its newest release: asked once for each
 HISTORY_ERROR = 0.03  # of the rest of the axis: half each for jumps and drifts, divided by the places that are tried
@@ -71,6 +71,11 @@ class Step:
     def verdict(self) -> Verdict:
         """The direction in the words of a verdict: slower or faster, hungrier or leaner, more or fewer."""
         return self.series.direction(self.ratio is None or self.ratio > 1)
+
+    @property
+    def change(self) -> Change:
+        """From `old` to `new`."""
+        return Change(self.series, self.verdict, self.before, self.after, self.ratio, self.low, self.high)
 
 
 def of_history(history: History, axis: Axis) -> list[Step]:
@@ -154,11 +159,8 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     parts = tuple((known[i][0], of) for (kind, i, _), of in both if kind is Kind.STEP and of is not None)
     (first, before), (last, after) = known[0], known[-1]
     net = Net(first, last, before, after, after / before if before else None, parts)
-    found = []
-    for (kind, i, until), factor in both:
-        (old, before), (new, after), (end, _) = known[i - 1], known[i], known[until]
-        found.append(Step(series, kind, old, new, end, before, after, factor, factor, factor, net))
-    return found
+    places = ((kind, *known[i - 1], *known[i], known[until][0], of) for (kind, i, until), of in both)
+    return [Step(series, kind, old, new, end, a, b, of, of, of, net) for kind, old, a, new, b, end, of in places]
 
 
 def _within(numbers: Mapping[str, Sequence[float]], margin: float) -> list[tuple[str, float]]:

@@ -52,22 +52,16 @@ def of_all(
     whether changed code holds the whole difference, and its words: then it is the cause, unless a lever is, and a place
     that is called as often as before, by the same code, is none."""
     elsewhere = only_elsewhere(places)
-    named = [
-        place
-        for place in places
-        if place.kind != "library" and not _is_the_same(place, own) and not _waits(place) and place not in elsewhere
-    ]
+    named = [one for one in places if one.kind != "library" and _holds(one, own) and one not in elsewhere]
     if changed[1]:
         named = [place for place in named if _is_another(place, code)]
     if changed[0] and not any(lever.verdict == "CAUSE" for lever in levers):
         return "CAUSE", f"{changed[1]}; {_went(places, went)}"
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
-        clauses = [
-            f"{because[lever.name]}: with {lever.words} {_per_cent(lever.removed)} of the difference is gone"
-            for lever in levers
-            if lever.verdict == kind
-        ][:1]
+        first = [lever for lever in levers if lever.verdict == kind][:1]
+        gone = "of the difference is gone"
+        clauses = [f"{because[one.name]}: with {one.words} {_per_cent(one.removed)} {gone}" for one in first]
         held = sorted((place for place in named if place.verdict == kind), key=_order)
         clauses += [_of_place(place, places) + _of_code(place, code) for place in held[:1]]
         if clauses:
@@ -79,7 +73,7 @@ def of_all(
 def called_otherwise(places: Sequence[Place], own: str) -> str:
     """Functions of Python called another number of times, in words, where they hold the whole difference."""
     rows = [place for place in places if place.kind == "function"]
-    named = [row for row in rows if _calls_changed(row) and not _is_the_same(row, own) and not _waits(row)]
+    named = [row for row in rows if _calls_changed(row) and _holds(row, own)]
     total = sum(map(_change, rows))
     ends = sorted(sum(getattr(row, end) for row in named) / total for end in ("low", "high")) if total else [0.0]
     if not CAUSE_SHARE <= sum(_share(row, rows) for row in named) <= CAUSE_MOST or ends[0] < CAUSE_SHARE / 2:
@@ -117,15 +111,18 @@ def _waits(place: Place) -> bool:
     return bool(WAITING.search(place.name))
 
 
+def _holds(place: Place, own: str = "") -> bool:
+    """Whether its time is its own, and not that of what it calls or waits for."""
+    return not _is_the_same(place, own) and not _waits(place)
+
+
 def _is_the_same(place: Place, own: str) -> bool:
     """Whether a row's time is that of what it calls: of the workload, a module, an empty package, the interpreter."""
     if place.kind == "symbol":
         return place.name.startswith(f"{INTERPRETER}: ")
     if place.kind == "package":
         return place.name != LEFT and not any(place.calls or ())
-    return place.kind == "function" and (
-        (bool(own) and place.name.startswith(f"{own} ")) or place.name.startswith(MODULE)
-    )
+    return place.kind == "function" and place.name.startswith((f"{own} ", MODULE) if own else MODULE)
 
 
 def _order(place: Place) -> tuple[bool, int, float]:
@@ -143,7 +140,7 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
     """What is behind an operator or a function in C: the symbol that holds most, and which one it replaced."""
     if not (place.kind == "operator" or IN_C.match(place.name)):
         return ""
-    symbols = [each for each in places if each.kind == "symbol" and not _is_the_same(each, "") and not _waits(each)]
+    symbols = [each for each in places if each.kind == "symbol" and _holds(each)]
     held = sorted((each for each in symbols if each.verdict in ("CAUSE", "PART")), key=_order)
     if not held:
         return ""
@@ -206,14 +203,9 @@ def _went(places: Sequence[Place], went: str) -> str:
 def _largest(rows: Sequence[Place]) -> list[Place]:
     """The three largest rows that surely hold a tenth of the difference; the interpreter's symbols are none."""
     elsewhere, is_more = only_elsewhere(rows), sum(map(_change, rows)) > 0
-    return [
-        row
-        for row in rows[:-1]
-        if (row.low > 0 if is_more else row.high < 0)
-        and row not in elsewhere
-        and not (row.kind == "symbol" and _is_the_same(row, ""))
-        and _share(row, rows) >= 0.1
-    ][:3]
+    sure = [row for row in rows[:-1] if (row.low > 0 if is_more else row.high < 0) and row not in elsewhere]
+    own = (row for row in sure if not (row.kind == "symbol" and _is_the_same(row, "")))
+    return [row for row in own if _share(row, rows) >= 0.1][:3]
 
 
 def _per_cent(share: float) -> str:
