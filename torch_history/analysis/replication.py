@@ -93,8 +93,7 @@ class Place(NamedTuple):
 
     name: str
     tags: Collection[str]
-    changes: Callable[[str, str], Mapping[tuple[str, tuple[str, ...]], Change]]
-    """Two of its releases -> a series without its lane -> what became of it."""
+    changes: Callable[[str, str], Mapping[tuple[str, tuple[str, ...]], Change]]  # of series without their lane
     environment: str = ""
 
     @classmethod

@@ -184,21 +184,13 @@ def history(launches: Iterable[Launch]) -> History:
                     question = launch.benchmark.rpartition(".track_")[0]
                     of_case = returned[Series(launch.environment, f"{question}.track_result", case.parameters)]
                     of_case[launch.release] = _merged(of_case.get(launch.release), case.returned)
-    for of_benchmark in found.values():
-        for of_series in of_benchmark.values():
-            if any(case.turns for of_release in of_series.values() for _, case in of_release.values()):
-                from . import turned  # what is followed is known without it
+    every = {Series(*of, parameters): releases for of, by in found.items() for parameters, releases in by.items()}
+    for releases in every.values():
+        if any(case.turns for of_release in releases.values() for _, case in of_release.values()):
+            from . import turned  # what is followed is known without it
 
-                turned.compare(of_series)
-    series = {
-        Series(*benchmark, parameters): releases
-        for benchmark, of_benchmark in found.items()
-        for parameters, releases in of_benchmark.items()
-    }
-    told = History(
-        (one, {release: list(of_release.values()) for release, of_release in series[one].items()})
-        for one in sorted(series)
-    )
+            turned.compare(releases)
+    told = History((one, {tag: [*of.values()] for tag, of in every[one].items()}) for one in sorted(every))
     told.returned = dict(sorted(returned.items()))
     return told
 
