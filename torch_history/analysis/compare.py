@@ -1,4 +1,4 @@
-"""What `torch-history compare` says of two releases, from results/ alone. docs/compare.md defines the verdicts and JSON."""
+"""What `torch-history compare` says of two releases, from results/ alone; docs/compare.md defines verdicts and JSON."""
 
 import functools
 import itertools
@@ -444,8 +444,8 @@ def told_findings(
     known: Sequence[Known],
     others: OtherPlaces | None,
 ) -> list[Told]:
-    """As `tell`; `facts` are those of the environment of a tag in a lane, `known` is the machine's evidence. The cause of a
-    step is what changed at its release, and of a drift evidence of both its ends."""
+    """As `tell`; `facts` are of the environment of a tag in a lane, `known` is the machine's evidence. The cause of a step
+    is what changed at its release, and of a drift evidence of both its ends."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:

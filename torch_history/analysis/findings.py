@@ -22,7 +22,7 @@ MISSING = (Verdict.BROKE, Verdict.FIXED)
 
 @dataclass(frozen=True)
 class Row(Change):
-    """A change between two releases, or a step at one `release`, in words; why, and what changed in the code of a time."""
+    """A change between two releases, or a step at one `release`, in words; why, and what changed in the code."""
 
     because: Because | None = None
     release: str = ""
