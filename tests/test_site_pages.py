@@ -345,7 +345,7 @@ def test_two_releases_have_a_file_for_programs(site: Path, page: Any, data: dict
     assert lane["tally"] == comparison["tally"]
     assert lane["typical"]["ratio"] == pytest.approx(typical_of(comparison["changes"]), rel=1e-3)
     totals = (lane["typical"]["cases"], comparison["looked_at"], len(listed(comparison["changes"])))
-    said = "The typical change is over {} cases, each by its main time. With their other times {} times were compared. With "
+    said = "The typical change is over {} cases, each by its main time. In all, {} times were compared. With "
     said += "memory and the counts that changed {} series are listed."
     assert said.format(*totals) in page.locator("#sure").inner_text()
     assert lane["typical"]["low"] <= lane["typical"]["ratio"] <= lane["typical"]["high"]

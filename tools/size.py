@@ -14,13 +14,14 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (36_880, 26_000),
-    "lines of Python in torch_history": (23_440, 15_000),
-    "lines of Python in tests": (23_870, 17_000),
+    "lines of Python outside tests": (35_590, 26_000),
+    "lines of Python in torch_history": (22_430, 15_000),
+    "lines of Python in tests": (22_550, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
     "commands": (18, 16),
-    "options of commands": (79, 80),
+    "options of commands": (78, 80),
+    "words of the README": (450, 450),
     "words of documents": (45_100, None),
     "MiB of results": (40, 40),
 }
@@ -82,6 +83,7 @@ def main() -> None:
         sum(map(len, of.values())),
         len([*commands(program)]),
         len(options),
+        len(documents[0].read_text(encoding="utf-8").split()),
         sum(len(path.read_text(encoding="utf-8").split()) for path in documents),
         sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file()) >> 20,
     )

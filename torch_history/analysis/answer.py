@@ -163,10 +163,10 @@ def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Findi
 def not_measured(comparison: Comparison) -> str:
     """What no verdict here is about."""
     questions = {change.series.question for change in comparison.changes}
-    device = {"cpu": "on a CPU: no GPU time", "recorder": "by the recorder: no kernel ran and nothing was timed"}
-    where = device.get(comparison.device, f"on {comparison.device}")
+    device = {"cpu": ("on a CPU", "; no GPU time"), "recorder": ("by the recorder", "; nothing was timed")}
+    where, but = device.get(comparison.device, (f"on {comparison.device}", ""))
     threads = {"": "", "1": ", with one thread"}.get(comparison.threads, f", with {comparison.threads} threads")
-    said = f"Measured {where}{threads}, {len(questions)} question{'' if len(questions) == 1 else 's'}."
+    said = f"Measured: {len(questions)} question{'' if len(questions) == 1 else 's'} {where}{threads}{but}."
     metrics = {change.series.metric for change in comparison.changes}
     if absent := [words for words, of in UNMEASURED.items() if not metrics & {*of}]:
         said += f" Not measured here: {', '.join(absent)}."

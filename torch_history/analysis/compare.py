@@ -610,9 +610,7 @@ def _sure(comparison: Comparison) -> list[str]:
             f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
-        lines.append(
-            f"{disturbed} of their launches ran while the machine was disturbed, which affects all releases alike."
-        )
+        lines.append(f"{disturbed} of their launches ran while the machine was disturbed.")
     if words := comparison.alone.words:
         lines.append(words)
     if comparison.code:

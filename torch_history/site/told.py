@@ -65,8 +65,8 @@ def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[st
         "environments": found.environments,
         "not_measured": answer.not_measured(found),
         "counted": (
-            f"The typical change is over {overall.cases if overall else 0:,} cases, each by its main time. With their other "
-            f"times {found.looked_at:,} times were compared. With memory and the counts that changed "
+            f"The typical change is over {overall.cases if overall else 0:,} cases, each by its main time. In all, "
+            f"{found.looked_at:,} times were compared. With memory and the counts that changed "
             f"{len(changes['series']):,} series are listed."
         ),
         "changes": changes,

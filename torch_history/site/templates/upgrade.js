@@ -169,7 +169,7 @@
         const table = TH.table({caption: "Cases with verdict, ratio and cause", head: ["Case", "Verdict", "New / old", "From → to", "Why"], rows: first.map((each) => row(each, keys))});
         table.classList.add("changes");
         return el("details", {id: "every-case", open: isFiltered || Boolean(address.all || address.sort || address.cases), toggle: ({target}) => TH.keep({cases: target.open ? "1" : null})},
-            el("summary", {}, el("h2", {}, `All ${pair.rows.length.toLocaleString("en")} series`)),
+            el("summary", {}, el("h2", {}, `${pair.rows.length.toLocaleString("en")} series`)),
             strangers.length > 0 && el("p", {role: "alert"}, `There is no verdict '${strangers.join("', '")}': choose below.`),
             el("div", {class: "tally", role: "group", "aria-label": "Only these verdicts"}, TH.tally(pair.rows).map(chip)),
             el("div", {class: "controls"},
@@ -177,7 +177,7 @@
                TH.select("Metric", "metric", options("all metrics", "metric"), address.metric || ""),
                TH.select("Order", "sort", [["", "worst first"], ["ratio", "largest ratio first"], ["-ratio", "smallest ratio first"], ["series", "by name"]], address.sort || ""),
                TH.search("Contains", "search", address.search),
-               isFiltered && button("clear", "Show every series", () => TH.go({verdict: null, search: null, question: null, metric: null, variant: null}))),
+               isFiltered && button("clear", "Clear filters", () => TH.go({verdict: null, search: null, question: null, metric: null, variant: null}))),
             el("p", {id: "count", class: "quiet", role: "status"}, shown.length ? `${shown.length} of ${pair.rows.length} series${rest}.`
                 : "No series matches: choose other verdicts, another question or metric, or other words."),
             shown.length > 0 && table,
@@ -245,7 +245,7 @@
             const painted = new Promise((done) => requestAnimationFrame(() => setTimeout(done)));  // what stands in a frame is painted after it
             await Promise.race([painted, new Promise((done) => setTimeout(done, 500))]);  // no frame comes to a page that is not seen
             const [bases] = await Promise.all([TH.file("bases"), TH.scripts("findings.js", "questions.js")]);
-            rest.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, `${bases.claims.length} questions over all releases`),
+            rest.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, `${bases.claims.length} claims over all releases`),
                            TH.answersKey(), TH.questionCharts(lane, bases, [from, to].filter(Boolean))));
             if (pair && pair.rows.length) {
                 const series = pair.findings.reduce((sum, {series: of}) => sum + of.length, 0);
