@@ -94,8 +94,11 @@ def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path):
     releases: Any = [SimpleNamespace(tag="v1"), SimpleNamespace(tag="v2")]
 
     def environment(*lacking: str) -> Any:
-        lacks = lambda release: "no such package." if release.tag in lacking else ""  # noqa: E731
-        return SimpleNamespace(needed=ASKED, name="release-py3.11", lacking=lacks)
+        def adding(release: Any) -> None:
+            if release.tag in lacking:
+                raise AddingError("no such package.")
+
+        return SimpleNamespace(needed=ASKED, name="release-py3.11", adding=adding)
 
     assert having(releases, environment("v1"), out, tmp_path) == releases[1:]
     assert skipped.reasons(tmp_path, "release-py3.11") == {"v1": "no such package."}
