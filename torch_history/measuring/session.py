@@ -137,7 +137,8 @@ class Session:
         self._on_one = self._device in RUNNING and self._threads == 1
         self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._device == "cuda", threads=os.cpu_count() or 1 if shares else self._threads)
-        self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
+        self._moves = self._on_one and not shares
+        self._quiet = Quiet(allowed_processors() if self._moves else ())
         self._calm = Quiet()
         self._chosen: set[choice.Place] = set()
         self._took: dict[Case, float] = {}
@@ -180,7 +181,7 @@ class Session:
             questions.setdefault(name.rpartition(".")[0], []).append(benchmarks[name])
         self._processors = allowed_processors()
         # What a file of one's own holds in memory is not known.
-        self._made_ready_on = sorted(self._processors) if self._on_one and not self.plan.workload else []
+        self._made_ready_on = sorted(self._processors) if self._moves and not self.plan.workload else []
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
         with kept, before_others():
