@@ -369,6 +369,13 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(make, worl
     assert make().finished
 
 
+def test_counts_are_not_measured_again_for_being_disturbed(make, world, said):
+    world.disturbed_laps = set(range(100))
+    session = measured(make(launches=1, only="counts"), said)
+    assert len(world.asked) == 2 * 4
+    assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
+
+
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
 def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world, said, stop):
     world.stop_after, world.noise = stop, 0.001
@@ -527,6 +534,29 @@ def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counte
 
 
 @pytest.fixture
+def recorder(make, monkeypatch) -> Callable[..., Session]:
+    """A session of two releases on the recorder."""
+    monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "recorder")
+    return lambda: make(launches=1, only="counts")
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5])
+def test_an_interrupted_count_goes_on_with_what_is_missing(recorder, world, said, stop):
+    world.stop_after = stop
+    first = recorder()
+    with pytest.raises(KeyboardInterrupt):
+        first.measure(said)
+    kept = sum(len(launch.cases) for launch in first.launches())
+    assert kept == 2 * len(world.asked), "of bytes and of kernels"
+    world.stop_after = math.inf
+    second = recorder()
+    assert (second.resumed, second.id) == (True, first.id)
+    second.measure(said)
+    assert len(world.asked) == 2 * 4
+    assert len({(launch.release, case.parameters) for launch in second.launches() for case in launch.cases}) == 8
+
+
+@pytest.fixture
 def upgrade(make, tmp_path, said) -> Callable[..., Sessions]:
     """The sessions of an upgrade, with so many seconds of budget."""
     first = make()
@@ -567,3 +597,17 @@ def test_upgrade_measures_both_sizes_and_installs_each_release_once(upgrade, wor
     assert sizes == {"'small'", "'paper'"}
     assert laboratory.installed == [OLD, NEW]
     assert laboratory.effort((OLD, NEW), ()).undecided == 0
+
+
+def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade, world):
+    laboratory = upgrade(3600.0)
+    world.stop_after = 31  # in a round that the budget allows
+    with pytest.raises(KeyboardInterrupt):
+        laboratory.measure((OLD, NEW), ())
+    before = len(laboratory.launches((OLD, NEW), ()))
+    world.stop_after = math.inf
+    laboratory.measure((OLD, NEW), ())
+    launches = laboratory.launches((OLD, NEW), ())
+    assert len(launches) > before
+    assert len({launch.session for launch in launches}) == 1
+    assert rounds_of(list(launches), "noisy") > 3

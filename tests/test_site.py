@@ -6,10 +6,13 @@ import json
 import re
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +21,7 @@ from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.cli import main
+from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import lane_data, lanes
@@ -40,6 +44,16 @@ def ready(page: Any, address: str) -> None:
         page.wait_for_function("document.body.dataset.ready")
 
 
+def test_asvs_pages_open_where_the_site_does_and_not_on_a_machine_that_stopped_earlier(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 4, series=20)
+    for path in (tmp_path / "results" / "machine-1").glob(f"*{tag(3)}*"):
+        path.unlink()
+    site = publish_site(conf, Axis.load(conf.repo), tmp_path / "html", here="machine-1").parent
+    assert json.loads((site / "data" / "index.json").read_text())["lanes"][0]["machine"] == "machine-0"
+    listed = json.loads((site / "asv" / "index.json").read_text())["benchmarks"]
+    assert {of["opens"] for of in listed.values()} == {"machine-0"}
+
+
 def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +72,31 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     assert (html / "index.html").read_text() == "the old site"
     assert sorted(path.name for path in html.iterdir()) == [MARK, "index.html"]
     assert not list(tmp_path.glob(".publishing-*"))
+
+
+def test_of_lanes_with_as_many_releases_the_recorders_is_last_and_first_is_the_one_with_most_series(
+    tmp_path: Path,
+) -> None:
+    conf = write_tree(tmp_path, 3, series=40, machines=3)
+    first, second, third = (tmp_path / "results" / f"machine-{number}" for number in range(3))
+    about = json.loads((first / "machine.json").read_text())
+    (first / "machine.json").write_text(json.dumps({**about, "device": "recorder"}))
+    for path in second.glob("*.jsonl"):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if json.loads(line)["benchmark"].startswith("intersection.")))
+    found = lanes(Path(conf.results_dir), Axis.load(conf.repo))
+    assert [lane.name for lane in found] == [third.name, second.name, first.name]
+
+
+def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 4, series=20, machines=1)
+    path = tmp_path / "results" / "machine-0" / f"{tag(2)}-release-py3.11.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "version": "0", "started_at": "2020"}) + "\n" for line in lines))
+    (lane,) = lanes(Path(conf.results_dir), Axis.load(conf.repo))
+    assert lane.releases == [tag(0), tag(1), tag(3)]
+    expected = history(read_launches(tmp_path / "results", "machine-0"))
+    assert {series: list(of) for series, of in lane.found.items()} == {s: list(of) for s, of in expected.items()}
 
 
 def test_what_each_release_changed_is_what_compare_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +264,65 @@ def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path
     assert {entry.findtext(f"{ATOM}updated") for entry in entries} == {"2000-12-26T00:00:00Z"}
 
 
+def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 45, series=220, machines=1)
+    for path in [tmp_path / "results" / "benchmarks.json", *(tmp_path / "results" / "machine-0").glob("*.jsonl")]:
+        text = path.read_text(encoding="utf-8").replace("variant_10'", "cpp_variant_0'")
+        path.write_text(text, encoding="utf-8")
+    axis = Axis.load(conf.repo)
+    lane = next(iter(lanes(tmp_path / "results", axis)))
+    data = lane_data(lane, axis)
+    told = [place for regression in data["regressions"] for place in regression["steps"]]
+    assert sorted(told) == [i for i, step in enumerate(data["steps"]) if step["verdict"] in ("SLOWER", "HUNGRIER")]
+    times = [regression for regression in data["regressions"] if "times slower" in regression["title"]]
+    assert len(times) == 5
+    assert all(len(regression["steps"]) == 2 and "in 2 cases" in regression["title"] for regression in times)
+    assert all("in 2 cases" in regression["sentence"] for regression in times)
+    assert all("The surest of them: " in regression["sentence"] for regression in times)
+
+
+def has_code(card: str, wheel: Sequence[str]) -> bool:
+    """Code of the same major capability and of no later minor one, as CUDA's guide on compatibility has it."""
+    (major, minor), built = (card[3:-1], card[-1]), [(name[3:-1], name[-1]) for name in wheel]
+    return any(major == of and least <= minor for of, least in built)
+
+
+@pytest.mark.browser
+def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: Any) -> None:
+    conf = write_tree(tmp_path, 3, series=20)
+    brought = wheels.load(ROOT / wheels.FILE)
+    of_each = dict(zip((tag(0), tag(2)), (brought["v1.8.0"], brought["v2.15.0"]), strict=True))
+    text = json.dumps({name: msgspec.to_builtins(wheel) for name, wheel in of_each.items()})
+    (tmp_path / wheels.FILE).write_text(text, encoding="utf-8")
+    html = publish_site(conf, Axis.load(conf.repo), tmp_path / "html").parent
+    ready(page, f"{(html / 'facts.html').as_uri()}#from={tag(0)}&to={tag(2)}&exact=1")
+    page.locator("#all-wheels summary").click()
+    rows = [row.locator("th, td").all_inner_texts() for row in page.locator("#every tbody tr").all()]
+    said = {row[0].partition(" ")[0]: row for row in rows}
+    assert set(said) == set(of_each)
+    for name, wheel in of_each.items():
+        assert said[name][3:5] == [f"{wheel.download:,} B", f"{wheel.installed:,} B"]
+        assert said[name][-1] == " ".join(wheel.architectures)
+    said_of_gpus = page.locator(".sentence-list li").last.inner_text()
+    old, new = (of_each[name].architectures for name in (tag(0), tag(2)))
+    told = re.fullmatch(
+        r".* no longer runs on (.*?), on which .*? runs\. .* runs on these GPUs: (.*)\. New since (.*)\.", said_of_gpus
+    )
+    assert told, said_of_gpus
+    lost, runs, added = told.groups()
+    assert "sm_75 (T4)" in runs
+    assert "sm_89 (RTX 4090) with the code for sm_86" in runs
+    assert all(name in runs for name in new)
+    assert {name for name in old if name in lost} == {name for name in old if not has_code(name, new)}
+    assert {name for name in new if name in added} == {name for name in new if not has_code(name, old)}
+    assert "sm_70 (V100)" in lost
+    assert "sm_75" not in added  # 1.8.0 has no code of its own for it, and runs there with that for sm_70
+    page.locator("#libraries summary").click()
+    libraries = {row.locator("th").inner_text(): row.inner_text() for row in page.locator("#libraries tbody tr").all()}
+    for wheel in of_each.values():
+        assert all(f"{count:,} B" in libraries[name] for name, count in wheel.libraries.items())
+
+
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site whose machine, variants, sizes, reasons and packages are named like an attack."""
@@ -273,6 +371,23 @@ def test_page_opens_with_the_committed_results(committed_site: Path, page: Any, 
 MOST_PIXELS = 4000
 """How long a page may be on a desktop before something is opened."""
 
+SERIES = "benchmark=saved_tensors.SavedTensors.track_peak_memory"
+WEIGHED = {
+    "index.html": (["", "from=v2.1.0&to=v2.15.0"], 400_000),
+    "series.html": ([SERIES, f"{SERIES}&release=v2.15.0"], 1_400_000),
+}
+"""Page -> keys of its addresses, and the bytes that it may load from disk, all files together."""
+
+
+def weigh(page: Any, address: str) -> int:
+    """Bytes of all files that the page at `address` loads from disk until every control works."""
+    asked: set[str] = set()
+    page.goto("about:blank")
+    page.on("requestfinished", lambda request: asked.add(request.url.partition("#")[0]))
+    ready(page, address)
+    paths = [Path(unquote(urlsplit(url).path)) for url in asked if url.startswith("file:")]
+    return sum(path.stat().st_size for path in paths)
+
 
 @pytest.mark.browser
 @pytest.mark.parametrize("file", FILES)
@@ -281,6 +396,17 @@ def test_page_opens_and_breaks_no_serious_rule_of_accessibility(site: Path, page
     assert page.locator("h1").inner_text()
     assert page.locator("[role=alert]").count() == 0
     assert serious(page) == []
+
+
+@pytest.mark.browser
+@pytest.mark.committed
+def test_pages_load_no_more_than_they_may(committed_site: Path, page: Any) -> None:
+    lanes = json.loads((committed_site / "data" / "index.json").read_text())["lanes"]
+    for lane in lanes:
+        for file, (addresses, most) in WEIGHED.items():
+            for keys in addresses:
+                heavy = weigh(page, f"{(committed_site / file).as_uri()}#{keys}&lane={lane['id']}")
+                assert 0 < heavy <= most, (file, keys, lane["id"])
 
 
 @pytest.mark.browser
@@ -304,6 +430,14 @@ def test_every_link_of_every_page_leads_somewhere(site: Path, page: Any) -> None
         page.goto("about:blank")
         ready(page, link)
         assert page.locator("[role=alert]").count() == 0, link
+
+
+@pytest.mark.browser
+def test_a_lane_that_is_not_there_is_said(site: Path, page: Any) -> None:
+    ready(page, (site / "index.html").as_uri() + "#lane=nobody")
+    assert "There are no results of 'nobody' here" in page.locator("[role=alert]").inner_text()
+    page.locator("#choose-lane").select_option(index=0)
+    page.wait_for_function("!document.querySelector('[role=alert]')")
 
 
 @pytest.mark.browser
