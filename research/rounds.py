@@ -123,8 +123,8 @@ def page(found: dict[str, dict[str, float]], question: str, other: Path | None) 
     lead = (
         f"`make bench-rounds{where} QUESTION={question}` writes this page. It measures one round of `{question}` on the two "
         f"newest releases with the commits {commit(Path())} (this){beside}. *asv run* measures times and counts, one after "
-        "the other, its start counted in. A phase is the sum over all processes; while one release is measured the other "
-        "waits, which is not counted."
+        "the other, its start counted in. A phase is the sum over all processes, beside each other or not; while one "
+        "release is measured the other waits, which is not counted."
     )
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return "\n\n".join(["# Where the seconds of a round go", lead, table]) + "\n"
