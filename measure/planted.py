@@ -53,7 +53,8 @@ class _Planted:
 
 def into(call: Callable[[], object], case: str, on: str) -> Any:
     """`call`, or `call` with what TORCH_HISTORY_PLANTED names: more `time` in some cases (see `share`), one `operator`
-    more, 4 KiB more at its `peak`, or a `failure`, which is raised. `case` is variant and size."""
+    more, 4 KiB more at its `peak`, or a `failure`, which is raised. `case` is variant and size. Raises ValueError for what
+    is none of these."""
     what = Request.of(os.environ).planted
     if what == "failure":
         raise PlantedFailure("this failure was planted")
@@ -64,6 +65,8 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
         return _Planted(call, lambda: torch.empty(BYTES, dtype=torch.uint8, device=on))
     if what == "time":
         return _longer(call, share(case), on) if share(case) else call
+    if what:
+        raise ValueError(f"nothing is known of planting '{what}'")
     return call
 
 

@@ -219,6 +219,15 @@ def test_what_is_unpacked_is_what_was_packed(folder, packed, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
+def test_packing_again_leaves_what_is_no_part(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("from/file", "to/part07", "to/participants"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(name)
+    assert [path.name for path in pack(Path("from"), Path("to"), 1_200_000)] == ["part00"]
+    assert sorted(os.listdir("to")) == ["SHA256SUMS", "part00", "participants"]
+
+
 def test_an_interrupted_unpacking_begins_anew(folder, packed, tmp_path):
     (tmp_path / ".again.unfinished" / "left").mkdir(parents=True)
     parts.unpack(packed, tmp_path / "again")

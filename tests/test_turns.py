@@ -19,7 +19,11 @@ from torch_history.analysis.verdicts import compare
 from torch_history.measuring import turns
 from torch_history.measuring.conditions import Quiet
 from torch_history.measuring.turns import LEAST_TURNS, Turns, ask_in_turns
-from torch_history.store.launches import Case, Launch
+from torch_history.store.launches import Case, Launch, machines_in, read_launches
+
+from .processes import ROOT
+
+RESULTS = ROOT / "results"
 
 BENCHMARK: dict[str, Any] = {"name": "batching.Batching.track_time"}
 
@@ -119,6 +123,15 @@ def test_with_less_memory_they_are_made_ready_one_by_one(monkeypatch, happened):
     monkeypatch.setattr(turns, "_available", lambda: 2.0 * turns.MOST_HELD - 1)
     ask(Release("old", steady(1.0)), Release("new", steady(1.0)), processors=(0, 1))
     assert happened[:2] == ["old ready", "new ready"]
+
+
+@pytest.mark.committed
+def test_no_case_on_a_processor_takes_more_than_must_be_free_for_each():
+    """Tensors at their peak, and half a gigabyte for the interpreter with torch."""
+    every = (launch for machine in machines_in(RESULTS) for launch in read_launches(RESULTS, machine))
+    peaks = (launch for launch in every if launch.benchmark.endswith("peak_memory"))
+    held = [case.number or 0 for launch in peaks if launch.facts.get("device") == "cpu" for case in launch.cases]
+    assert 2**30 < max(held) < turns.MOST_HELD - 2**29
 
 
 def test_each_metric_takes_turns_of_its_own(happened):

@@ -9,6 +9,7 @@ from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 TAR = "tar --create --null --verbatim-files-from --files-from=- --hard-dereference --mtime=@0 --owner=0 --group=0"
+PARTS = "part[0-9][0-9]"
 FILTERS = "--x86 --lzma2=preset=6"
 """Most of a release is machine code of x86."""
 
@@ -17,16 +18,16 @@ def pack(folder: Path, target: Path, limit: int) -> list[Path]:
     """Packs every file in `folder` into parts in `target`, of at most `limit` bytes each, and lists them last. xz tells
     on a terminal how far it is. Raises UserError where one of the programs fails."""
     target.mkdir(parents=True, exist_ok=True)
-    for old in (target / LIST, *target.glob("part*")):
+    for old in (target / LIST, *target.glob(PARTS)):
         old.unlink(missing_ok=True)
     plain = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     paths = sorted((path for path in plain if "__pycache__" not in path.parts), key=lambda path: (path.suffix, path))
     names = b"\0".join(bytes(path.relative_to(folder)) for path in paths)
-    begin = shlex.quote(str(target / "part"))
+    begin = shlex.quote(str(target.absolute() / "part"))  # the command runs in `folder`
     split = f"split --bytes={limit} --numeric-suffixes --suffix-length=2 - {begin}"
     command = ["bash", "-o", "pipefail", "-c", f"{TAR} | xz --verbose --threads=0 {FILTERS} | {split}"]
     if subprocess.run(command, cwd=folder, input=names).returncode:
         raise UserError(f"{folder} could not be packed, for the reason above.")
-    made = sorted(target.glob("part*"))
+    made = sorted(target.glob(PARTS))
     write_atomically(target / LIST, "".join(f"{digest(path)}  {path.name}\n" for path in made))
     return made

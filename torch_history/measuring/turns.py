@@ -42,8 +42,8 @@ round may be luckier. Neighbours come and go within tens of milliseconds."""
 MEMORY_SHARE = 0.5
 """Share of the memory that is free which processes that wait for their turn may hold together."""
 
-MOST_HELD = 4 * 2**30
-"""Bytes that a process of the suite takes at most while it is made ready: so many must be free for each that is."""
+MOST_HELD = 5 * 2**30
+"""Bytes that must be free for each process that is made ready beside others: no case of the suite takes more."""
 
 
 def possible() -> bool:
