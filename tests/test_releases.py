@@ -13,7 +13,7 @@ from asv.environment import EnvironmentUnavailable
 
 from torch_history.explaining.launching import Launch, Side, Subject
 from torch_history.explaining.reproduction import script
-from torch_history.releases.environments import find_python, packages_of
+from torch_history.releases.environments import MARK, find_python, packages_of
 
 from .processes import ROOT, ran
 
@@ -78,8 +78,8 @@ def copied(copy: Path) -> Path:
         shutil.copytree(ROOT / name, copy / name)
     for name in ("asv.conf.json", "releases.toml", "releases.lock", ".python-version", "pyproject.toml"):
         shutil.copy(ROOT / name, copy / name)
-    for folder in (ROOT / "env").glob("v*-py*/"):
-        (copy / "env" / folder.name).symlink_to(folder)
+    for finished in (ROOT / "env").glob(f"v*-py*/{MARK}"):
+        (copy / "env" / finished.parent.name).symlink_to(finished.parent)
     return copy
 
 
@@ -342,7 +342,8 @@ def test_neither_environment_holds_what_only_the_other_needs(environments):
     names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
     assert "nvidia-cublas-cu11" in names[0] - names[1]
     assert "nvidia-cublas" in names[1] - names[0]
-    for folder in environments.glob("v*-py*/"):
+    for release, lane in RELEASES:
+        folder = environments / f"{release}-py{lane}"
         freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", str(folder / "bin" / "python")]
         found = ran(*freeze).stdout.split()
         assert sorted(found) == sorted(packages_of(folder))
