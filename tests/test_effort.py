@@ -7,7 +7,7 @@ from msgspec import structs
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import compare, verdicts_of
-from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, effort, forecast
+from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, Effort, More, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 from .test_launches import some_launch
@@ -41,6 +41,13 @@ def test_only_what_cannot_be_told_is_gone_on_with():
     ((releases, rounds, undecided),) = found.cases.values()
     assert (releases, undecided) == (("a", "b"), 1)
     assert 1 <= rounds <= MOST_ROUNDS
+
+
+def test_a_second_round_measures_everything_where_two_such_rounds_fit_and_others_what_is_decided_quickest():
+    cases = {("q", (name,)): More(("a", "b"), rounds, 1) for name, rounds in (("one", 1.0), ("two", 90.0))}
+    first, later = (Effort(cases, 2, 2, 0, cost={"q": 2.0}, single=single, starting=0.5) for single in (1, 0))
+    asked = (first, 17.0), (first, 16.9), (later, 17.0), (later, 3.9)
+    assert [len(found.within(seconds)) for found, seconds in asked] == [2, 1, 1, 0]
 
 
 def test_only_the_releases_of_an_undecided_pair_are_measured_again():

@@ -399,8 +399,8 @@ def calibrate(run: Run, release: Release, plan: Plan) -> Path:
         only = kind.only or "times"
         arms = {name: Arm(release.tag, what) for name, what in planted.items()}
         of_kind = replace(kind, only=only, releases=tuple(planted), arms=arms)
-        again, folder = run.asked.again, scratch / "sessions"
-        session = Session(conf, run.suite.axis, of_kind, run.environment, again, folder, request=run.request)
+        axis, again, folder = run.suite.axis, run.asked.again, scratch / "sessions"
+        session = Session(conf, axis, of_kind, run.environment, again, folder, request=run.request, apart=True)
         if not session.finished:
             run.out.print(f"Calibrating {only} with {release.tag} on {session.machine.machine}.")
             session.measure(run.out)

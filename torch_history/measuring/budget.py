@@ -22,9 +22,9 @@ FORECAST_FROM = 5
 TIMES = (1.5, 2, 3, 4, 6, 8, 12, 16)
 """Times as many rounds that are tried for a forecast."""
 
-FILLED = 2.0
-"""A round of few cases is filled with others until they take so many times as long as to start its interpreters: a launch
-then costs half as much again as its own seconds, and not twice as much."""
+FILLED, ROUNDS_LEFT = (2.0, 4.0), 8
+"""A round of few cases is filled with others until they take so many times as long as to start its interpreters: at least,
+at most, and between them so that so many rounds fit into what is left."""
 
 Case = tuple[str, tuple[str, ...]]
 """A question (`selection.Selection`) and its parameters."""
@@ -62,15 +62,19 @@ class Effort:
         return self._all_rounds(self.cases)
 
     def within(self, seconds: float) -> dict[Case, More]:
-        """Cases that can be decided in so many seconds, cheapest first, and others until a round takes FILLED starts."""
+        """What to measure next in so many seconds: everything where some has a single launch and two such rounds fit, else
+        what can be decided, cheapest first, and others until the round is FILLED."""
+        if self.single and 2 * (self.starting + sum(map(self._once, self.cases))) <= seconds:
+            return dict(self.cases)
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         found: dict[Case, More] = {}
         for case in cheapest:
             if self._all_rounds([*found, case]) <= seconds:
                 found[case] = self.cases[case]
-        most = min(FILLED * self.starting, seconds) if found else seconds - self.starting
+        least, most = (starts * self.starting for starts in FILLED)
+        most = min(max(least, seconds / ROUNDS_LEFT), most, seconds) if found else seconds - self.starting
         for case in cheapest:
-            if case not in found and sum(self._seconds(one) / self.cases[one].rounds for one in [*found, case]) <= most:
+            if case not in found and sum(map(self._once, [*found, case])) <= most:
                 found[case] = self.cases[case]
         return found
 
@@ -79,8 +83,10 @@ class Effort:
         return sum(map(self._seconds, cases)) + self.starting * rounds
 
     def _seconds(self, case: Case) -> float:
-        more = self.cases[case]
-        return len(more.releases) * more.rounds * self.took.get(case, self.cost.get(case[0], 0.0))
+        return self.cases[case].rounds * self._once(case)
+
+    def _once(self, case: Case) -> float:
+        return len(self.cases[case].releases) * self.took.get(case, self.cost.get(case[0], 0.0))
 
 
 def left_words(left: Sequence[Effort], command: str) -> str:
