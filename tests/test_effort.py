@@ -44,7 +44,9 @@ def test_only_what_cannot_be_told_is_gone_on_with():
 
 
 def test_a_second_round_measures_everything_where_two_such_rounds_fit_and_others_what_is_decided_quickest():
-    cases = {("q", (name,)): More(("a", "b"), rounds, 1) for name, rounds in (("one", 1.0), ("two", 90.0))}
+    cases: dict[tuple[str, tuple[str, ...]], More] = {
+        ("q", (name,)): More(("a", "b"), by, 1) for name, by in (("one", 1.0), ("two", 90.0))
+    }
     first, later = (Effort(cases, 2, 2, 0, cost={"q": 2.0}, single=single, starting=0.5) for single in (1, 0))
     asked = (first, 17.0), (first, 16.9), (later, 17.0), (later, 3.9)
     assert [len(found.within(seconds)) for found, seconds in asked] == [2, 1, 1, 0]
