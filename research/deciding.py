@@ -87,17 +87,18 @@ def commit(checkout: Path) -> str:
 
 
 def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str) -> str:
-    """The page, from the lines of the table."""
-    where = " OTHER=FOLDER" if asked.other else ""
-    command = f"make bench-deciding{where} MINUTES={asked.minutes} LOADS='{asked.loads}' QUESTION={asked.question}"
-    other = f" and {commit(asked.other)} (other)" if asked.other else ""
+    """The page with the lines of this machine's table; those of other machines stay."""
     lead = (
-        f"`{command}` writes this page. It was measured on {machine} with the commits {commit(Path())} (this){other}. The "
-        "newest release is compared with itself, and with itself plus planted time. *False* counts what was called changed "
-        "and was not; the last columns count what was called SLOWER of the times that became so much longer."
+        "`make bench-deciding` writes this page. The newest release is compared with itself, and with planted time. *False* "
+        "counts what was called changed and was not. The last columns count the SLOWER among times that grew so much."
     )
-    table = ["| " + " | ".join(line) + " |" for line in (COLUMNS, ["---:"] * len(COLUMNS), *lines)]
-    return "\n\n".join(["# How many comparisons a minute decides", lead, "\n".join(table)]) + "\n"
+    other = f" and {commit(asked.other)} (other)" if asked.other else ""
+    heading = f"{machine}: {asked.minutes} minutes of {asked.question} with {commit(Path())} (this){other}"
+    table = [f"|{'|'.join(line)}|" for line in (COLUMNS, ["-:"] * len(COLUMNS), *lines)]
+    before = PAGE.read_text(encoding="utf-8").split("\n## ")[1:] if PAGE.exists() else []
+    kept = [section for section in before if not section.startswith(f"{machine}: ")]
+    sections = sorted([*kept, "\n".join([heading, "", *table, ""])])
+    return "\n## ".join([f"# How many comparisons a minute decides\n\n{lead}\n", *sections])
 
 
 def main() -> None:

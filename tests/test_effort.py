@@ -47,9 +47,9 @@ def test_a_second_round_measures_everything_where_two_such_rounds_fit_and_others
     cases: dict[tuple[str, tuple[str, ...]], More] = {
         ("q", (name,)): More(("a", "b"), by, 1) for name, by in (("one", 1.0), ("two", 90.0))
     }
-    first, later = (Effort(cases, 2, 2, 0, cost={"q": 2.0}, single=single, starting=0.5) for single in (1, 0))
-    asked = (first, 17.0), (first, 16.9), (later, 17.0), (later, 3.9)
-    assert [len(found.within(seconds)) for found, seconds in asked] == [2, 1, 1, 0]
+    asked = (1, 0.5, 17.0), (1, 0.5, 16.9), (0, 0.5, 17.0), (0, 0.5, 3.9), (0, 2.5, 64.0), (0, 2.5, 63.0)
+    chosen = [Effort(cases, 2, 2, 0, {"q": 2.0}, 0, single, {}, start).within(time) for single, start, time in asked]
+    assert [*map(len, chosen)] == [2, 1, 1, 0, 2, 1]
 
 
 def test_only_the_releases_of_an_undecided_pair_are_measured_again():

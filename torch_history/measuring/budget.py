@@ -22,9 +22,9 @@ FORECAST_FROM = 5
 TIMES = (1.5, 2, 3, 4, 6, 8, 12, 16)
 """Times as many rounds that are tried for a forecast."""
 
-FILLED, ROUNDS_LEFT = (2.0, 4.0), 8
-"""A round of few cases is filled with others until they take so many times as long as to start its interpreters: at least,
-at most, and between them so that so many rounds fit into what is left."""
+LEAST_FILLED, MOST_FILLED, SHARE = 2.0, 4.0, 1 / 8
+"""A round of few cases is filled with others until they take such a share of the seconds left, within so many times as long
+as to start its interpreters: a launch then costs a half to a quarter more than its own seconds."""
 
 Case = tuple[str, tuple[str, ...]]
 """A question (`selection.Selection`) and its parameters."""
@@ -62,8 +62,8 @@ class Effort:
         return self._all_rounds(self.cases)
 
     def within(self, seconds: float) -> dict[Case, More]:
-        """What to measure next in so many seconds: everything where some has a single launch and two such rounds fit, else
-        what can be decided, cheapest first, and others until the round is FILLED."""
+        """What to measure next in so many seconds: everything where a second launch may decide some and two such rounds
+        fit, else what can be decided, cheapest first, and others that fill the round."""
         if self.single and 2 * (self.starting + sum(map(self._once, self.cases))) <= seconds:
             return dict(self.cases)
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
@@ -71,8 +71,8 @@ class Effort:
         for case in cheapest:
             if self._all_rounds([*found, case]) <= seconds:
                 found[case] = self.cases[case]
-        least, most = (starts * self.starting for starts in FILLED)
-        most = min(max(least, seconds / ROUNDS_LEFT), most, seconds) if found else seconds - self.starting
+        filled = min(max(SHARE * seconds, LEAST_FILLED * self.starting), MOST_FILLED * self.starting)
+        most = min(filled, seconds) if found else seconds - self.starting
         for case in cheapest:
             if case not in found and sum(map(self._once, [*found, case])) <= most:
                 found[case] = self.cases[case]
