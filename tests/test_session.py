@@ -39,6 +39,8 @@ TIME: dict[str, Any] = {
 BYTES = {**TIME, "name": "selection.Selection.track_peak_memory", "unit": "bytes"}
 KERNELS = {**BYTES, "name": "selection.Selection.track_kernels", "unit": "kernels"}
 """What this device has not."""
+GROWTH = {**BYTES, "name": "own.Resident.track_resident_growth"}
+"""No time, and no single launch tells it."""
 CASES = list(itertools.product(*TIME["params"]))
 OLD, NEW = "v2.14.1", "v2.15.0"
 
@@ -90,7 +92,7 @@ class World:
             seconds = [self.seconds(spawner.release, variant)]
             counts = recording.channel().only != "times"
             self.counted += [(spawner.release, variant)] if counts else []
-            said = {"found": {"time": seconds, **({"peak_memory": self.bytes, "kernels": 1} if counts else {})}}
+            said = {"found": {"time": seconds, "resident_growth": 0, **({"peak_memory": self.bytes, "kernels": 1} if counts else {})}}
             first = benchmark["name"].endswith("time")
             value, samples = (True, seconds) if first else (self.bytes, None)
         if self.environment:
@@ -159,9 +161,11 @@ def make(root, tmp_path, monkeypatch, world) -> Make:
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
     environment.folder = lambda release: tmp_path / "env" / release.tag
 
-    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, **more: Any) -> Session:
+    def make(
+        releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, apart: bool = False, **more: Any
+    ) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
-        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares)
+        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares, apart=apart)
 
     return make
 
@@ -180,6 +184,18 @@ def said() -> Console:
 def measured(session: Session, said: Console) -> Session:
     session.measure(said)
     return session
+
+
+def test_a_session_is_told_with_what_others_have_stored_unless_it_is_apart(make, said):
+    first, second = measured(make(), said), measured(make(again=True), said)
+    assert {one.session for one in second.beside} == {first.id} != {second.id}
+    assert not measured(make(again=True, apart=True), said).beside
+
+
+def test_what_memory_grows_by_is_measured_twice_where_a_budget_has_one_round_of_everything(make, said, monkeypatch):
+    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(self.conf, [TIME, GROWTH]))
+    session = measured(make(launches=1, budget=3600.0), said)
+    assert rounds_of(session.launches(), "even", "track_resident_growth") == 2
 
 
 def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") -> int:

@@ -267,6 +267,7 @@ class Session:
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
+        work = self._held(questions) if turn == 2 else defaultdict(dict)
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
         found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
         given_up = f", {found.hopeless} too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
@@ -274,25 +275,35 @@ class Session:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
         decided = found.series - found.undecided - found.hopeless - found.needless
         told = f"{decided} of {found.series} times are conclusive{given_up}"
-        if not found.undecided:
+        if not (found.undecided or work):
             return {}, f"After round {turn - 1}, {told}."
         chosen = found.within(left)
-        if not chosen:
+        if not (chosen or work):
             self._over = True
             return {}, (
                 f"The budget is spent after round {turn - 1}. {told}. {found.undecided} are inconclusive, and would take "
                 f"{minutes(found.seconds)} more."
             )
-        work: _Work = defaultdict(dict)
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
                 work[question][places[question][parameters]] = more.releases
+        if not found.undecided:
+            return dict(work), f"Round {turn}. {told}. What is no time is measured once more."
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
             f"Round {turn}. {told}. {found.undecided} are still inconclusive, which takes about {minutes(found.seconds)}. "
             f"{minutes(left)} of the budget are left.{begin}"
         )
+
+    def _held(self, questions: _Questions) -> _Work:
+        """All cases of the questions whose numbers are no times but need two launches, such as what memory grows by."""
+        held: _Work = defaultdict(dict)
+        for question, metrics in questions.items():
+            if (known := self._of_turn(metrics, 2)) and not any(metric_of(of["name"]).varies for of in known):
+                cases = range(len(_cases(metrics[0])))
+                held[question] = {i: self.plan.releases for i in cases if (question, i) in self._chosen}
+        return held
 
     def _round(self, turn: int, questions: _Questions, work: _Work) -> None:
         """Measures what is missing of one round; times that were disturbed once more, in fresh interpreters."""
