@@ -54,7 +54,7 @@ class Laboratory:
         self.refused: set[str] = set()
         self.sessions = 0
         self.stop = math.inf
-        self.rounds = ROUNDS
+        self.rounds = self.rounds_at_first = ROUNDS
         self.known: list[Known] = []
         self.missed: dict[Any, Known] = {}
 
@@ -71,8 +71,9 @@ class Laboratory:
                 raise NotInstalled(tag, f"{tag} is in a locked room.")
             self.installed.add(tag)
         self.sessions += 1
+        rounds = self.rounds if key in self.stored or len(tags) == 2 else self.rounds_at_first
         launches = self.stored[key] = []
-        for number in range(1, self.rounds + 1):
+        for number in range(1, rounds + 1):
             for tag in tags:
                 launches += self._launches(key, tag, number)
             if self.sessions > self.stop and number == min(2, self.rounds):
@@ -83,6 +84,9 @@ class Laboratory:
 
     def effort(self, tags: tuple[str, ...], cases: Collection[Any]) -> Effort:
         return effort(self.launches(tags, cases), list(itertools.pairwise(tags)), len(tags) == 3)
+
+    def can_go_on(self, tags: tuple[str, ...], cases: Collection[Any]) -> bool:
+        return self.left > 0 and self.effort(tags, cases).undecided > 0
 
     def facts(self, tag: str) -> Mapping[str, Any]:
         return {"torch": tag[1:]}
@@ -265,6 +269,15 @@ def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.9.0"]}
     assert laboratory.sessions == len(laboratory.stored)
+
+
+def test_what_is_left_of_the_budget_goes_to_releases_that_the_search_left_undecided():
+    laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
+    laboratory.rounds_at_first = 1
+    _, found = asked(laboratory)
+    (place,) = found.rows[0].places
+    assert (place.new, place.seen) == (TAGS[9], (TAGS[8], TAGS[9]))
+    assert len(laboratory.installed) <= 7
 
 
 def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:

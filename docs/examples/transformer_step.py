@@ -36,3 +36,4 @@ def inference(model, optimizer, text):
 
 
 functions = {"step": step, "inference": inference}
+check = None

@@ -337,11 +337,11 @@ def by_case(changes: Iterable[Change]) -> list[list[Change]]:
     return list(found.values())
 
 
-def of_case(changes: Sequence[Change], comparison: Comparison) -> str:
-    """The sentence of one change, or of all metrics that a case lacks."""
+def of_case(changes: Sequence[Change], comparison: Comparison, more: str = "") -> str:
+    """The sentence of one change, and `more` of it, or that of all metrics that a case lacks."""
     first = changes[0]
     if len(changes) == 1:
-        return comparison.sentence(first)
+        return comparison.sentence(first, more)
     metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
     question = first.series.question.replace("_", " ")
     reason = " ".join(first.reason.split()).rstrip(".")

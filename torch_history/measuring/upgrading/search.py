@@ -58,9 +58,11 @@ class Search:
     out_of_reach: set[int] = field(default_factory=set)
 
     def run(self, series: Iterable[Hashable]) -> None:
-        """Narrows the spans of those of `series` whose ends differ, until nothing can be learnt or it is stopped."""
+        """Narrows the spans of those of `series` whose ends differ, until nothing can be learnt or it is stopped. Run again,
+        it hears what was measured since."""
         last = self.count - 1
         self.measured |= {0, last}
+        self._settled.clear()
         for one in series:
             seen = self.look(one, 0, last)
             if seen.moved is Moved.YES:
@@ -69,16 +71,15 @@ class Search:
             self._split(middle)
 
     def best(self) -> int | None:
-        """The release nearest to the middle of the largest open change; None for none, or beyond `most` releases."""
-        if self.most is not None and len(self.measured) >= self.most:
-            return None
+        """The release nearest to the middle of the largest open change, beyond `most` one that is measured; None for none."""
+        is_full = self.most is not None and len(self.measured) >= self.most
         between = [
             (-min(span.size, 1.0), abs(2 * at - span.old - span.new), at)
             for spans in self.spans.values()
             for span in spans
             if not self._is_settled(span)
             for at in range(span.old + 1, span.new)
-            if at not in self.out_of_reach
+            if at not in self.out_of_reach and (at in self.measured or not is_full)
         ]
         return min(between)[2] if between else None
 

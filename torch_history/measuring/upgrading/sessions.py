@@ -102,6 +102,10 @@ class Sessions:
         session = self._session(tags, cases)
         return effort(session.launches(), session.plan.pairs, session.plan.divides)
 
+    def can_go_on(self, tags: tuple[str, ...], cases: Collection[Case]) -> bool:
+        """Whether that session leaves something undecided, and there is time for it."""
+        return self.left >= START and self.effort(tags, cases).undecided > 0
+
     def facts(self, tag: str) -> Mapping[str, Any]:
         """What is known of a release's environment."""
         return read_environment(Path(self.conf.results_dir), self.machine, tag, self.environment)

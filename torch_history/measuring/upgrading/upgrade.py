@@ -29,7 +29,7 @@ MOST_REFUSED = 2
 """Releases in a row that could not be installed, after which the fault is taken to lie with this machine or its network."""
 
 ENDS = 0.5
-"""Share of the budget that the ends get at first: the search has the rest, and what that leaves is theirs again."""
+"""Share of the budget that the ends get: the search has the rest. What both leave is shared again, and then the ends'."""
 
 LONGEST_ONCE = 300.0
 """Seconds that explaining what a process does only once may take beside others."""
@@ -152,7 +152,7 @@ class Upgrade:
         both = self.tags[0], self.tags[-1]
         self.tell(f"Measuring both ends, {both[0]} and {both[1]}.")
         try:
-            for share in (ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
+            for share in (ENDS, ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
                 try:
                     self.laboratory.measure(both, (), share)
                 finally:
@@ -160,7 +160,7 @@ class Upgrade:
                 changed = [one.series for one in self.ends.results if one.changed] if self.ends else []
                 driving = [*(one.series for one in self.driving), *changed]
                 self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
-                self.search.run(series for series in driving if series not in self.search.spans)
+                self.search.run(driving)
         except Spent:
             self.is_spent = self.search.best() is not None
         self.is_complete = True
@@ -237,9 +237,14 @@ class Upgrade:
             cases = sorted({one.parameters for one in series if isinstance(one, Series)})
             names = ", ".join(" ".join(part.strip("'") for part in case).strip() for case in cases)
             number, most = len(self.search.measured) + 1, self.search.most
-            self.tell(f"Release {number} of at most {most}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}.")
+            said, share = f"Release {number} of at most {most}", 1 / max(1, (most or number) - number + 1)
+            if middle in self.search.measured:
+                if not self.laboratory.can_go_on(tags, cases):
+                    continue
+                said, share = "Once more", ENDS
+            self.tell(f"{said}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}.")
             try:
-                self.laboratory.measure(tags, cases, 1 / max(1, (most or number) - number + 1))
+                self.laboratory.measure(tags, cases, share)
             except NotInstalled as error:
                 self._refused += 1
                 if self._refused >= MOST_REFUSED:

@@ -130,8 +130,8 @@ def nothing(found: Answer) -> str:
 
 def rest(found: Answer, wanted: Callable[[Change], bool] = lambda change: True) -> list[str]:
     """A sentence for each series that did not change for better or worse, with how small a change would have been seen."""
-    unchanged = [change for change in found.comparison.changes if change.verdict.kind not in DRIVING and wanted(change)]
-    return [found.comparison.sentence(change, seen(change)) for change in unchanged]
+    unchanged = (change for change in found.comparison.changes if change.verdict.kind not in DRIVING and wanted(change))
+    return [of_case(changes, found.comparison, seen(changes[0])) for changes in by_case(unchanged)]
 
 
 def seen(change: Change) -> str:
