@@ -1,6 +1,7 @@
 """How does somebody else see it? By a script of plain PyTorch: all that the variant's expression uses is copied."""
 
 import ast
+import functools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,9 @@ class CannotReproduce(UserError):
     """No script can be made of this case; the text says why."""
 
 
+_parsed = functools.cache(ast.parse)  # nobody changes a tree: `_Copy` makes new nodes
+
+
 @dataclass
 class _Source:
     """One module: its statements, and which of them defines a name."""
@@ -90,7 +94,7 @@ class _Source:
 
     @classmethod
     def of(cls, path: Path) -> "_Source":
-        found = cls(path, ast.parse(path.read_text(encoding="utf-8")).body)
+        found = cls(path, _parsed(path.read_text(encoding="utf-8")).body)
         for statement in found.body:
             for name in _defined(statement):
                 found.defines.setdefault(name, []).append(statement)
