@@ -211,7 +211,7 @@ def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
     for name, sentences in (
         ("Not again", once(comparison)),
         ("How sure", comparison.sure),
-        ("Not measured", [not_measured(comparison)]),
+        ("Scope", [not_measured(comparison)]),
         ("Environments", comparison.environments),
     ):
         if sentences:
