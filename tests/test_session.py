@@ -92,7 +92,8 @@ class World:
             seconds = [self.seconds(spawner.release, variant)]
             counts = recording.channel().only != "times"
             self.counted += [(spawner.release, variant)] if counts else []
-            said = {"found": {"time": seconds, "resident_growth": 0, **({"peak_memory": self.bytes, "kernels": 1} if counts else {})}}
+            counted = {"peak_memory": self.bytes, "kernels": 1} if counts else {}
+            said = {"found": {"time": seconds, "resident_growth": 0, **counted}}
             first = benchmark["name"].endswith("time")
             value, samples = (True, seconds) if first else (self.bytes, None)
         if self.environment:
@@ -161,11 +162,10 @@ def make(root, tmp_path, monkeypatch, world) -> Make:
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
     environment.folder = lambda release: tmp_path / "env" / release.tag
 
-    def make(
-        releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, apart: bool = False, **more: Any
-    ) -> Session:
+    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, **more: Any) -> Session:
+        of_session = {name: more.pop(name, False) for name in ("shares", "apart")}
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
-        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares, apart=apart)
+        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, **of_session)
 
     return make
 

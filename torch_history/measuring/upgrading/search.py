@@ -71,7 +71,7 @@ class Search:
             self._split(middle)
 
     def best(self) -> int | None:
-        """The release nearest to the middle of the largest open change, beyond `most` one that is measured; None for none."""
+        """The release nearest to the middle of the largest open change, beyond `most` one that was measured, or None."""
         is_full = self.most is not None and len(self.measured) >= self.most
         between = [
             (-min(span.size, 1.0), abs(2 * at - span.old - span.new), at)
