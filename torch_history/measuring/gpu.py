@@ -238,7 +238,7 @@ def _started() -> tuple[subprocess.Popen[bytes], int]:
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,
-            process_group=0,
+            start_new_session=True,
             preexec_fn=dies_with_parent(),
         )
     except BaseException:
