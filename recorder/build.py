@@ -102,13 +102,10 @@ class Built(NamedTuple):
 
 def find_wheel(environment: Path) -> Wheel:
     """The torch release in `environment`. Raises Refused where there is none, or it was built without CUDA."""
-    for folder in sorted(environment.glob("lib/python*/site-packages")):
-        text = folder / "torch" / "version.py"
-        if text.exists():
-            break
-    else:
+    text = min(environment.glob("lib/python*/site-packages/torch/version.py"), default=None)
+    if text is None:
         raise Refused(f"{environment} contains no torch: install a release into it first.")
-    written = text.read_text(encoding="utf-8")
+    folder, written = text.parents[1], text.read_text(encoding="utf-8")
     version = re.search(r"^__version__ = '([^']+)'", written, re.MULTILINE)
     cuda = re.search(r"^cuda.*= '(\d+)\.(\d+)", written, re.MULTILINE)
     name = version[1] if version else "?"
@@ -151,19 +148,14 @@ def _nvrtc_folders(wheel: Wheel) -> list[Path]:
     return sorted({path.parent for path in wheel.packages.glob("**/lib/libnvrtc*.so*")})
 
 
-def build(
-    environment: Path,
-    folder: Path | None = None,
-    devices: Path | Mapping[str, Card] = DEVICES,
-    without: Collection[str] = (),
-) -> Built:
+def build(environment: Path, folder: Path | None = None, devices: Path | Mapping[str, Card] = DEVICES) -> Built:
     """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`. `devices`: a
     file as devices.toml, or cards by their keys, the default first. Raises Refused."""
     wheel = find_wheel(environment)
     asked = _read(wheel)
     target = folder or environment / "recorder"
     (target / "lib").mkdir(parents=True, exist_ok=True)
-    objects = compile_bodies(target, wheel.cuda, without)
+    objects = compile_bodies(target, wheel.cuda)
     lines = _run("nm", "--defined-only", "--extern-only", *(str(path) for path in objects)).splitlines()
     bodies = {line.split()[-1] for line in lines if line and not line.endswith(":")}
     known = cards(devices) if isinstance(devices, Path) else devices
@@ -171,7 +163,7 @@ def build(
     if wheel.cudnn:
         generated += cudnn_source(wheel.cudnn)
         bodies |= {"cudnnGetVersion", "cudnnGetProperty"}
-    stubs = sorted((asked.entries | {copy.name for copy in asked.static} | set(without)) - bodies)
+    stubs = sorted((asked.entries | {copy.name for copy in asked.static}) - bodies)
     link(target, objects, generated + stub_source(stubs))
     for name in {*asked.libraries, "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"}:
         # The loader knows a library that it has by its file: under every name it is the one that was preloaded.
@@ -209,16 +201,12 @@ def _read(wheel: Wheel) -> _Asked:
     entries = entries.union(*(part.entries for part in parts))
     needed = {name for part in parts for name in part.libraries}
     # A library may have functions of its own with such names. The runtime's are in every library that needs no other.
-    runtimes = [
-        {copy.name for copy in part.static}
-        for part in parts
-        if part.static and not any("cudart" in name for name in part.libraries)
-    ]
+    alone = [part for part in parts if part.static and not any("cudart" in name for name in part.libraries)]
+    runtimes = [{copy.name for copy in part.static} for part in alone]
     of_runtime = set.intersection(*runtimes) if runtimes else set()
-    static = [copy for part in parts for copy in part.static]
-    return _Asked(
-        entries, needed, [copy for copy in static if copy.name.startswith("cudnn") or copy.name in of_runtime]
-    )
+    static = (copy for part in parts for copy in part.static)
+    kept = [copy for copy in static if copy.name.startswith("cudnn") or copy.name in of_runtime]
+    return _Asked(entries, needed, kept)
 
 
 def _of_library(path: Path, copies: bool) -> _Asked:
@@ -226,11 +214,9 @@ def _of_library(path: Path, copies: bool) -> _Asked:
     # Entries that the wheel holds itself count too: up to 1.12 cuBLAS is part of it, and gives way to a preloaded one.
     names = (line.split()[-1].partition("@")[0] for line in _run("nm", "-D", str(path)).splitlines())
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
-    return _Asked(
-        {name for name in names if ENTRY.fullmatch(name)} | _by_name(path),
-        {name for name in needed if LIBRARY.fullmatch(name)},
-        _static_entries(path) if copies else [],
-    )
+    entries = {name for name in names if ENTRY.fullmatch(name)} | _by_name(path)
+    libraries = {name for name in needed if LIBRARY.fullmatch(name)}
+    return _Asked(entries, libraries, _static_entries(path) if copies else [])
 
 
 def _by_name(path: Path) -> set[str]:
@@ -277,14 +263,13 @@ def stub_source(names: Iterable[str]) -> str:
     """Entries without a body as C: each is an error and names itself."""
     lines = []
     for name in names:
+        missing = f'recorder_missing("{name}")'
         if UNRECORDED.fullmatch(name):
             lines.append(f"int {name}(void) {{ return 1; }}")
         elif TEXT.fullmatch(name):
-            lines.append(
-                f'const char *{name}(void) {{ recorder_missing("{name}"); return "refused by the recorder"; }}'
-            )
+            lines.append(f'const char *{name}(void) {{ {missing}; return "refused by the recorder"; }}')
         else:
-            lines.append(f'int {name}(void) {{ return recorder_missing("{name}"); }}')
+            lines.append(f"int {name}(void) {{ return {missing}; }}")
     return "\n".join([*lines, "", ""])
 
 

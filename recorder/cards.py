@@ -58,13 +58,13 @@ class Card(NamedTuple):
         return f"sm_{self.values['major'][0]}{self.values['minor'][0]}"
 
 
-def members(path: Path = HERE / "properties.txt") -> list[Member]:
+def members() -> list[Member]:
     """The members of cudaDeviceProp of all versions of CUDA, in order."""
     form = re.compile(
         r"(char|int|unsigned int|size_t) (\w+)(?:\[(\d+)\])?(?: = ([\d ]+?))?(?: from (\d+))?(?: until (\d+))?"
     )
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in (HERE / "properties.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         match = form.fullmatch(line)
@@ -86,11 +86,8 @@ def cards(path: Path = DEVICES) -> dict[str, Card]:
 def _card(key: str, every: dict[str, Any], own: dict[str, Any]) -> Card:
     given = {**every, **own}
     none = {*every.get("none", []), *own.get("none", [])}
-    values = {
-        member.name: _elements(key, member, given.get(member.name), member.name in none)
-        for member in members()
-        if member.name not in OPAQUE
-    }
+    told = (member for member in members() if member.name not in OPAQUE)
+    values = {member.name: _elements(key, member, given.get(member.name), member.name in none) for member in told}
     return Card(key, own["name"], values, own.get("sold_with", 0), tuple(own.get("called", ())))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, MsgspecError, Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.json import decode, encode, format
 
 from contract.surroundings import ALONE
@@ -120,7 +120,7 @@ def read(path: Path) -> Asked:
     """The answers in a file. Raises Refused where it is none, or another version's."""
     try:
         asked = decode(read_bytes(path), type=Asked)
-    except (MsgspecError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(
             f"{path} is no file of a GPU's answers: {error}. `torch-history certify --ask` makes one."
         ) from error
@@ -135,14 +135,9 @@ def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list
     """Has an interpreter ask its GPU, or the recorder that it runs on, and reads the answers in `path`. Its messages go to
     this process's stderr. Raises Refused where it ends without any."""
     command = [str(python), "-m", "measure.certified", str(path), *options]
+    env = {**surroundings, "PYTHONPATH": str(ROOT), ALONE: "1"}
     try:
-        ended = subprocess.run(
-            command,
-            env={**surroundings, "PYTHONPATH": str(ROOT), ALONE: "1"},
-            cwd=ROOT,
-            timeout=MOST_SECONDS,
-            stdout=subprocess.DEVNULL,
-        )
+        ended = subprocess.run(command, env=env, cwd=ROOT, timeout=MOST_SECONDS, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Refused(f"{python} could not be asked: {error}.") from error
     if ended.returncode:
@@ -157,8 +152,7 @@ PRETENDED = "asked"
 def card_of(here: Here) -> Card:
     """The card of devices.toml that the GPU is, else one as its driver described it. Raises Refused where that is not there:
     another card may take other bytes."""
-    known = cards()
-    for card in known.values():
+    for card in cards().values():
         if card.title == here.gpu:
             return card
     try:

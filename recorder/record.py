@@ -154,18 +154,11 @@ def explained() -> Iterator[None]:
         reason = unanswered()
         if reason:
             raise Refused(reason) from error
-        if not _travels(error):
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # torch._dynamo's BackendCompilerFailed, for one, cannot be made from its words
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         raise
-
-
-def _travels(error: Exception) -> bool:
-    """Whether another process can read it: torch._dynamo's BackendCompilerFailed, for one, cannot be made from its words."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return False
-    return True
 
 
 def _list(names: Counter[str]) -> str:
@@ -238,15 +231,12 @@ def recording() -> Iterator[Recording]:
 def _events(first: int, count: int) -> list[Event]:
     raw = (_RawEvent * count)()
     count = _library().recorder_read(first, count, raw)
-    return [
-        Event(
-            KINDS[event.kind],
-            event.name.decode(),
-            event.bytes,
-            DIRECTIONS[event.direction] if KINDS[event.kind] in ("copy", "read_back") else "",
-        )
-        for event in raw[:count]
-    ]
+    found = []
+    for event in raw[:count]:
+        kind = KINDS[event.kind]
+        direction = DIRECTIONS[event.direction] if kind in ("copy", "read_back") else ""
+        found.append(Event(kind, event.name.decode(), event.bytes, direction))
+    return found
 
 
 def _all_of(kind: str) -> list[str]:
