@@ -28,9 +28,6 @@ MARK = "added.json"
 
 PLATFORM = "x86_64-manylinux_2_28"
 
-OF_TORCH = ("torch",)
-"""Packages that the release itself decides."""
-
 
 class AddingError(Exception):
     """The packages cannot be had for a release; the text is a sentence that says why."""
@@ -44,7 +41,7 @@ def problem(requirement: str) -> str:
         return f"`{requirement}` is no package with a version: write `torchvision` or `transformers==4.44.*`"
     if parsed.url:
         return f"`{requirement}` names an address, and only packages of the index are installed"
-    if canonicalize_name(parsed.name) in OF_TORCH:
+    if canonicalize_name(parsed.name) == "torch":
         return f"`{requirement}` names torch, which is what is compared: name its releases on the command line"
     return ""
 
@@ -82,11 +79,9 @@ class Wanted:
                 forms = ["--no-build", "--no-header", "--no-annotate", "--quiet", "--format", "pylock.toml"]
                 lines = "\n".join(self.requirements)
                 answer = run_uv(["pip", "compile", "-", *what, *forms, *self.options], stdin=lines)
-            return [
-                Sized(f"{each['name']}=={each['version']}", _largest(each.get("wheels", [])))
-                for each in tomllib.loads(answer).get("packages", [])
-                if canonicalize_name(each["name"]) not in there
-            ]
+            packages = tomllib.loads(answer).get("packages", [])
+            besides = [each for each in packages if canonicalize_name(each["name"]) not in there]
+            return [Sized(f"{each['name']}=={each['version']}", _largest(each.get("wheels", []))) for each in besides]
         except subprocess.CalledProcessError as error:
             raise self._error(told(error)) from error
         except (AttributeError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:

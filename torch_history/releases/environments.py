@@ -57,10 +57,9 @@ class InstallationError(util.ProcessError):
 
     def __init__(self, sentence: str) -> None:
         super().__init__([], 1, "", sentence)
-        self.sentence = sentence
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.stderr
 
 
 class ReleaseEnvironment(Virtualenv):
@@ -80,7 +79,6 @@ class ReleaseEnvironment(Virtualenv):
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: Any) -> None:
         self._selected: str | None = None
         self._axis = Axis.load(conf.repo)
-        self._python = python
         self._requirements = requirements
         # Past Virtualenv's own constructor, which would look for an interpreter at once, and by its name on PATH alone.
         super(Virtualenv, self).__init__(conf, python, requirements, tagged_env_vars)
@@ -148,10 +146,8 @@ class ReleaseEnvironment(Virtualenv):
         """What is `needed` of a release and not there yet, asked before anything is installed. Raises AddingError."""
         if not self.needed or (added.folder_of(self.folder(release), self.needed) / added.MARK).exists():
             return []
-        return self._before(release).sized()
-
-    def _before(self, release: Release) -> Wanted:
-        return self._wanted(release, locked_packages(release, self._python) or requirements_of(release))
+        packages = locked_packages(release, self._python) or requirements_of(release)
+        return self._wanted(release, packages).sized()
 
     def _wanted(self, release: Release, packages: Sequence[str]) -> Wanted:
         subject, options = f"{release.tag} on Python {self._python}", tuple(cache_options(self.root))
@@ -330,10 +326,8 @@ def packages_of(folder: Path) -> list[str]:
 
 def find_python(python: str) -> str:
     """An interpreter of that version, here or by uv. Raises asv's EnvironmentUnavailable, and UserError."""
-    try:
+    with contextlib.suppress(subprocess.CalledProcessError):
         return run_uv(["python", "find", "--no-project", "--system", "--no-python-downloads", python]).strip()
-    except subprocess.CalledProcessError:
-        pass
     try:
         run_uv(["python", "install", python])
         return run_uv(["python", "find", "--no-project", "--system", python]).strip()
@@ -387,15 +381,12 @@ def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> list[str
     the packages that no other environment has, but not from one that UV_CACHE_DIR names. Returns their names."""
     removed: list[str] = []
     packages: set[str] = set()
-    for folder in _made(root, lane):
-        if not wanted(_tag(folder)):
-            continue
+    for folder in (each for each in _made(root, lane) if wanted(_tag(each))):
         with _locked(folder):
-            if not folder.exists():
-                continue
-            packages |= _packages_in(folder)
-            _remove(folder)
-        removed.append(folder.name)
+            if folder.exists():
+                packages |= _packages_in(folder)
+                _remove(folder)
+                removed.append(folder.name)
     if removed:
         _clean(root / CACHE, packages.difference(*map(_packages_in, root.glob("v*-py*/"))))
     return removed

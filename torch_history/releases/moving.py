@@ -66,10 +66,8 @@ def between(wanted: Wanted, axis: Axis, last: Release, where: str) -> tuple[Rele
     named = next(name for name in ("torch", *companions()) if name in wanted.packages)
     asks = f"{where} asks for {named} {wanted.packages[named]}".rstrip()
     if len(found) > 1:
-        return (
-            old,
-            f"{asks}, so {old.version} to {found[-1].version} may be installed. This is told from {old.version}.",
-        )
+        may = f"{old.version} to {found[-1].version} may be installed"
+        return old, f"{asks}, so {may}. This is told from {old.version}."
     return old, f"{asks}." if named == "torch" else f"{asks}, which is built for torch {old.version}."
 
 
@@ -127,9 +125,8 @@ def runs_on(architectures: tuple[str, ...], capability: str) -> bool:
 
 def _gpu(before: Wheel, after: Wheel, new: Release, capability: str) -> Row:
     gone = [each for each in before.architectures if each not in after.architectures]
-    words = f"The wheel has code for {', '.join(after.architectures)}." + (
-        f" No longer for {', '.join(gone)}." if gone else ""
-    )
+    words = f"The wheel has code for {', '.join(after.architectures)}."
+    words += f" No longer for {', '.join(gone)}." if gone else ""
     if not capability:
         return Row("GPU", words)
     runs = runs_on(after.architectures, capability)
@@ -144,9 +141,8 @@ def _wheel(before: Wheel, after: Wheel) -> list[Row]:
         driver = _gpus()["drivers"].get(after.cuda.partition(".")[0], "")
         found.append(Row("CUDA", f"{before.cuda} -> {after.cuda}, which needs NVIDIA's driver {driver} or newer."))
     if before.glibc != after.glibc:
-        found.append(
-            Row("glibc", f"{after.glibc} or newer is needed; {before.glibc or 'an unknown version'} was enough.")
-        )
+        was = before.glibc or "an unknown version"
+        found.append(Row("glibc", f"{after.glibc} or newer is needed; {was} was enough."))
     sizes = [f"{size(getattr(before, of))} -> {size(getattr(after, of))} {of}" for of in ("download", "installed")]
     found.append(Row("Size", f"{', '.join(sizes)}, with all packages."))
     moved = {name: (before.versions.get(name), after.versions.get(name)) for name in SHOWN}
@@ -159,9 +155,7 @@ def _wheel(before: Wheel, after: Wheel) -> list[Row]:
 
 
 def companions() -> dict[str, dict[str, str]]:
-    path = CONTRACT / COMPANIONS
-    known: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
-    return known
+    return json.loads((CONTRACT / COMPANIONS).read_text(encoding="utf-8"))
 
 
 def _companions(new: Release, wanted: Wanted) -> list[Row]:
@@ -181,14 +175,8 @@ def _companions(new: Release, wanted: Wanted) -> list[Row]:
         kept = any(wanted.packages[name].contains(version) for version in fits)
         told = "" if kept else f" The file asks for {wanted.packages[name]}: change it, too."
         found.append(Row(name, words + told, stops=not fits, changed=not kept))
-    numpy = next((SpecifierSet(pin.removeprefix("numpy")) for pin in new.pins if pin.startswith("numpy<")), None)
-    if numpy is None and "numpy" in wanted.packages:
-        found.append(
-            Row(
-                "numpy",
-                "1 and 2 both work with it."
-                if wanted.packages["numpy"].contains("2.0")
-                else f"The file keeps {wanted.packages['numpy']}, which works with it; NumPy 2 does, too.",
-            )
-        )
+    numpy = wanted.packages.get("numpy")
+    if numpy is not None and not any(pin.startswith("numpy<") for pin in new.pins):
+        keeps = f"The file keeps {numpy}, which works with it; NumPy 2 does, too."
+        found.append(Row("numpy", "1 and 2 both work with it." if numpy.contains("2.0") else keeps))
     return found

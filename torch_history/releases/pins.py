@@ -11,14 +11,7 @@ from typing import Annotated
 from msgspec import Meta, convert
 from packaging.requirements import Requirement
 from packaging.tags import compatible_tags, cpython_tags
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 from ..system.errors import UserError
 from .axis import Release
@@ -70,7 +63,7 @@ def _package(file: str) -> str:
     """name==version of a wheel or a source archive by its name. Raises UserError where it is neither."""
     try:
         name, version = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as error:
+    except ValueError as error:
         raise UserError(f"'{file}' is no name of a wheel or a source archive, so its package is unknown.") from error
     return f"{name}=={version}"
 

@@ -1,5 +1,6 @@
 """Which torch does a file of requirements ask for? Read without a network, and without running anything."""
 
+import contextlib
 import json
 import re
 import tomllib
@@ -38,8 +39,7 @@ def read(path: Path) -> Wanted:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UserError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
-        text = path.read_text(encoding="utf-8")
-        pairs, python = _of_form(path, text)
+        pairs, python = _of_form(path, path.read_text(encoding="utf-8"))
         known = [(canonicalize_name(name), versions) for name, versions in pairs]
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. Name {FORMS}.") from error
@@ -117,11 +117,9 @@ def _required(line: str) -> Iterator[tuple[str, SpecifierSet]]:
         if re.match(r"[./]|\w+(\+\w+)?://", line):
             return
         raise ValueError(f"'{line}' is no requirement") from error
-    try:
+    with contextlib.suppress(UndefinedEnvironmentName):
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
             return
-    except UndefinedEnvironmentName:
-        pass
     named = re.search(r"/torch\w*-(\d+(?:\.\d+)+)[^/]*\.whl", requirement.url or "")
     yield requirement.name, versions_of(f"=={named[1]}" if named else str(requirement.specifier))
 

@@ -21,11 +21,9 @@ INDEX = "uv's index settings (UV_DEFAULT_INDEX; of uv's files only the one that 
 def told(error: BaseException) -> str:
     """Why uv failed, in a sentence without its full stop: by its own words, where it could not reach the index by ours."""
     said = " ".join(str(getattr(error, "stderr", "") or error).split())
-    return (
-        f"the package index is out of reach. Check the network or {INDEX}"
-        if OUT_OF_REACH.search(said)
-        else f"uv said: {said[-600:]}"
-    )
+    if OUT_OF_REACH.search(said):
+        return f"the package index is out of reach. Check the network or {INDEX}"
+    return f"uv said: {said[-600:]}"
 
 
 def find_uv_bin() -> str:
@@ -45,13 +43,7 @@ def find_uv_bin() -> str:
 def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
     """What uv printed. It and all that it starts keep the open files `holding` locked. Of uv's files only that of
     UV_CONFIG_FILE is read: a `target` would send packages away. Raises CalledProcessError and UserError."""
-    answer = subprocess.run(
-        [find_uv_bin(), "--no-progress", "--no-config", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=True,
-        pass_fds=tuple(holding),
-        preexec_fn=dies_with_parent(),
-    )
-    return answer.stdout
+    words = [find_uv_bin(), "--no-progress", "--no-config", *arguments]
+    return subprocess.run(
+        words, input=stdin, capture_output=True, text=True, check=True, pass_fds=holding, preexec_fn=dies_with_parent()
+    ).stdout

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, convert
 
 from ..system.errors import UserError
 from ..system.files import read_object
@@ -64,7 +64,7 @@ def load(path: Path) -> dict[str, Wheel]:
         return {}
     try:
         return convert(read_object(path), dict[str, Wheel])
-    except (ValidationError, ValueError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is damaged: {error}. Restore it: git checkout {path}.") from error
 
 

@@ -196,11 +196,8 @@ def append_lines(path: Path, lines: list[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with naming(path), path.open("ab+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        size = stream.seek(0, os.SEEK_END)
-        torn = False
-        if size:
-            stream.seek(size - 1)
-            torn = stream.read(1) != b"\n"
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
+        torn = stream.read(1) not in (b"", b"\n")
         text = "".join(line + "\n" for line in lines)
         stream.write((b"\n" if torn else b"") + text.encode())
         stream.flush()
