@@ -18,7 +18,7 @@ from contract.surroundings import PLACES, inherited
 from ..store.asv_results import read_benchmarks
 from ..system.errors import UserError
 from . import suite as suites
-from .options import duration, python_option
+from .options import WHOLE_PATH, duration, python_option
 from .output import console, plain
 
 if TYPE_CHECKING:
@@ -28,13 +28,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path, resolve_path=True))
-@click.option(
-    "--ask",
-    "target",
-    type=click.Path(path_type=Path, resolve_path=True),
-    help="Ask this machine's GPU, into this file.",
-)
+@click.argument("files", nargs=-1, type=WHOLE_PATH)
+@click.option("--ask", "target", type=WHOLE_PATH, help="Ask this machine's GPU, into this file.")
 @python_option("Interpreter whose torch sees the GPU, for --ask.")
 @click.option(
     "--within", default="4m", show_default=True, callback=duration, help="Time for --ask; what is known is kept."
@@ -83,10 +78,8 @@ def ask(target: Path, interpreter: str, seconds: float, out: Console) -> None:
         asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, ["--within", str(seconds)])
     except Refused as refused:
         raise UserError(str(refused)) from refused
-    answered = sum(not of.why for of in asked.cases.values())
-    out.print(
-        plain(f"{answered} of {len(asked.cases)} cases of torch {asked.here.torch} were asked of {asked.here.gpu}.")
-    )
+    answered = f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases"
+    out.print(plain(f"{answered} of torch {asked.here.torch} were asked of {asked.here.gpu}."))
 
 
 def _compared(path: Path, suite: suites.Suite, out: Console) -> bool:

@@ -53,9 +53,8 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     releases, root = sorted(named, key=lambda release: suite.axis.position(release.tag)), suite.env / "recorder"
     left = missing(releases, root)
     what = needed(left, root) if left else f"{len(releases)} releases are installed."
-    out.print(
-        plain(f"{what} It takes about {MINUTES_EACH * len(left) + MINUTES_TO_COUNT * len(releases)} minutes in all.")
-    )
+    minutes = MINUTES_EACH * len(left) + MINUTES_TO_COUNT * len(releases)
+    out.print(plain(f"{what} It takes about {minutes} minutes in all."))
     counted = []
     for release in releases:
         built = made(release, root, lambda text: out.print(plain(text), style="dim"))
@@ -103,7 +102,6 @@ def _line(name: str, allocated: str, reserved: str) -> str:
 
 
 def _change(before: tuple[int, int], after: tuple[int, int]) -> str:
-    changes = [
-        f"{(new - old) / 2**20:+,.1f} ({(new - old) / old:+.1%})" for old, new in zip(before, after, strict=True) if old
-    ]
+    pairs = zip(before, after, strict=True)
+    changes = [f"{(new - old) / 2**20:+,.1f} ({(new - old) / old:+.1%})" for old, new in pairs if old]
     return " to ".join(dict.fromkeys(changes)) or "-"

@@ -10,11 +10,9 @@ import click
 from ..system.errors import UserError
 from . import suite as suites
 from .certify import ask
-from .options import WithFormer, duration, python_option
+from .options import WHOLE_PATH, WithFormer, duration, python_option
 from .output import console, plain
 from .run import Asked, LikeRun
-
-FOLDER = click.Path(path_type=Path, resolve_path=True)
 
 ASKING = 0.4
 MOST_ASKING = 240.0
@@ -40,7 +38,7 @@ TAKEN = ("device", "questions", "variants", "sizes", "launches", "only", "carrie
 
 
 @kit.command(cls=LikeRun, takes=TAKEN)
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=WHOLE_PATH)
 @click.option("--within", default="9m", show_default=True, callback=duration, help="Time for everything.")
 @python_option("Interpreter whose torch sees the GPU.", "the one that runs")
 @click.option("--ask/--no-ask", "asks", default=True, help="Whether the card is asked for a certificate first.")
@@ -81,7 +79,7 @@ def here(
 
 
 @kit.command("file")
-@click.argument("path", metavar="ARCHIVE", type=FOLDER)
+@click.argument("path", metavar="ARCHIVE", type=WHOLE_PATH)
 def file_(path: Path) -> None:
     """Check an ARCHIVE that a kit wrote, and file it in results/.
 
@@ -100,8 +98,8 @@ def file_(path: Path) -> None:
 
 
 @kit.command()
-@click.argument("packed", metavar="PARTS", type=FOLDER)
-@click.argument("folder", type=FOLDER)
+@click.argument("packed", metavar="PARTS", type=WHOLE_PATH)
+@click.argument("folder", type=WHOLE_PATH)
 @python_option("Interpreter that has torch.", "the one that runs")
 def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
     """Unpack the PARTS of a carried release, and make its environment in FOLDER.

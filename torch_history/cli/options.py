@@ -3,11 +3,15 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ..system.errors import SessionError
+
+WHOLE_PATH = click.Path(path_type=Path, resolve_path=True)
+"""A path of a file or a folder, made whole before the suite's folder becomes the working one."""
 
 
 class WithFormer(click.Group):

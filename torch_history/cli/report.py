@@ -188,10 +188,8 @@ def _list_own() -> None:
 
     lines = []
     for each in measured(cache()):
-        lines.append(
-            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last[:10]}"
-        )
-        lines.append(f"  {each.folder}")
+        where = f"on {each.machine}, {each.environment}, last on {each.last[:10]}"
+        lines += [f"{each.name}: {', '.join(each.releases)}, {where}", f"  {each.folder}"]
         launches = read_launches(each.folder / "results", each.machine, each.environment)
         lines += [f"  {sentence}" for sentence in _not_run(history(launches))]
         skipped = reasons(each.folder, each.environment, each.began)

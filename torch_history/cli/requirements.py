@@ -12,7 +12,7 @@ import click
 from ..system.errors import UserError
 from . import suite as suites
 from .options import LANE_HELP, lane
-from .output import bold, harmless
+from .output import bold, harmless, machine_of
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def _measured(suite: suites.Suite, environment: str, old: "Release", new: "Relea
     from ..analysis import answer, compare
     from ..measuring.machine import describe
     from ..releases.moving import CONTRACT
-    from .output import machine_of
 
     tags, here = (old.tag, new.tag), describe()["machine"]
     if not {*tags} <= compare.releases_of(suite.results, here):
@@ -116,18 +115,11 @@ def _text(answer: dict[str, Any]) -> str:
     lines = [bold(f"PyTorch {answer['from']} -> {answer['to']}"), *textwrap.wrap(harmless(answer["asks"]), WIDTH), ""]
     on_the_way = [f"{point['release']}: {point['words']} {point['source']}" for point in answer["on_the_way"]]
     rows = [(name, [words]) for name, words in answer["rows"].items()]
+    form = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * INDENT, break_on_hyphens=False, break_long_words=False)
     for name, sentences in [*rows, ("On the way", on_the_way), *_sections(answer)]:
         for i, sentence in enumerate(sentences):
-            first = f"{'' if i else name:<{INDENT}}"
-            wrapped = textwrap.wrap(
-                harmless(sentence),
-                WIDTH,
-                initial_indent=first,
-                subsequent_indent=" " * INDENT,
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
-            lines += wrapped
+            form.initial_indent = f"{'' if i else name:<{INDENT}}"
+            lines += form.wrap(harmless(sentence))
     own = f" {THEN} `{answer['next']}`." if answer["next"] else ""
     return "\n".join([*lines, "", *textwrap.wrap(f"{answer['recommended']}{own}", WIDTH)])
 
@@ -139,10 +131,8 @@ def _markdown(answer: dict[str, Any]) -> str:
     recommended = f"{escape(answer['recommended'])}{own}"
     lines = [f"### torch {answer['from']} → {answer['to']}", "", recommended, "", escape(answer["asks"]), ""]
     lines += [f"- **{escape(name)}** {escape(words)}" for name, words in answer["rows"].items()]
-    lines += [
-        f"- **{point['release']}** {escape(point['words'])} ([source]({point['source']}))"
-        for point in answer["on_the_way"]
-    ]
+    for point in answer["on_the_way"]:
+        lines.append(f"- **{point['release']}** {escape(point['words'])} ([source]({point['source']}))")
     for name, sentences in _sections(answer):
         indent = name[: len(name) - len(name.lstrip())]
         lines += [f"{indent}- **{escape(name.strip())}** {escape(sentence)}" for sentence in sentences]

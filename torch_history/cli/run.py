@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .options import Command, duration, python_option
+from .options import WHOLE_PATH, Command, duration, python_option
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
@@ -126,7 +126,7 @@ FORMER = {
 @python_option("Interpreter for --installed.")
 @click.option(
     "--carried",
-    type=click.Path(path_type=Path, resolve_path=True),
+    type=WHOLE_PATH,
     help="Measure the releases that `kit unpack` put into this folder. Needs no network. See docs/gpu.md.",
 )
 @click.option(

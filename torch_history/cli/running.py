@@ -30,18 +30,7 @@ from ..measuring.choice import SCALES
 from ..measuring.conditions import business
 from ..measuring.fleet import planning
 from ..measuring.machine_records import use
-from ..measuring.plan import (
-    SHARED,
-    Arm,
-    Plan,
-    anchor_of,
-    anchored,
-    chosen,
-    in_sessions,
-    measurable,
-    middle,
-    new_releases,
-)
+from ..measuring.plan import Arm, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
 from ..measuring.reuse import taken_words
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload, RecorderEnvironment
@@ -156,15 +145,13 @@ class Run:
         """The neighbours of each session, and the release that all sessions have besides, None where there is none."""
         if self.asked.only == "counts":
             return in_sessions(releases, shared=1), None
-        groups = in_sessions(releases, SHARED, anchor)
+        groups = in_sessions(releases, anchor=anchor)
         return groups, anchor or (middle(releases) if len(groups) > 1 else None)
 
     def plan(self, groups: Sequence[Sequence[Release]], anchor: Release | None) -> None:
         """Says what would be measured, and how long that takes by what is stored of the lane."""
         asked, here = self.asked, machine.describe(self.request)["machine"]
-        named = planning.machine_with_durations(
-            self.results, here, lambda words: self.out.print(words, highlight=False)
-        )
+        named = planning.machine_with_durations(self.results, here, lambda said: self.out.print(said, highlight=False))
         stored = read_launches(self.results, named, self.environment.name, asked.questions) if named else ()
         questions = asked.questions or (("own",) if asked.workload else planning.all_questions(self.suite.root))
         work = planning.Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups))
@@ -344,12 +331,8 @@ def rose(found: Comparison) -> list[Change]:
     """The times of steady calls that rose, the largest ratio first."""
     from ..explaining.finding import TIMES
 
-    worse = [
-        change
-        for change in found.changed
-        if change.series.metric in TIMES and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
-    ]
-    return sorted(worse, key=lambda change: -(change.ratio or 1))
+    worse = (one for one in found.changed if one.series.metric in TIMES and one.verdict.kind == "worse")
+    return sorted((one for one in worse if (one.ratio or 0) > 1), key=lambda one: -(one.ratio or 1))
 
 
 def explainable(found: Comparison, asked: Asked) -> str:
@@ -419,6 +402,5 @@ def _print_numbers(out: Console, session: Session) -> None:
     for series, releases in numbers.items():
         cases = [case for pairs in releases.values() for _, case in pairs]
         known = [case.number for case in cases if case.number is not None]
-        reason = cases[-1].reason
-        number = human(statistics.median(known), series.unit) if known else plain(reason)
+        number = human(statistics.median(known), series.unit) if known else plain(cases[-1].reason)
         out.print(f"{plain(f'{series.words:<{width}}')}  {number}", highlight=False)

@@ -57,10 +57,6 @@ def load() -> Suite:
         configured = json.loads(Path(CONFIGURATION).read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{CONFIGURATION} is not valid JSON: {error}. Fix that line.") from error
-    return Suite(
-        root,
-        Axis.load(configured["repo"]),
-        list=Path(configured["repo"]),
-        results=Path(configured.get("results_dir", "results")),
-        env=Path(configured.get("env_dir", "env")),
-    )
+    listed = Path(configured["repo"])
+    results, env = (Path(configured.get(f"{name}_dir", name)) for name in ("results", "env"))
+    return Suite(root, Axis.load(listed), listed, results, env)

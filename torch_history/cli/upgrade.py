@@ -73,16 +73,10 @@ def upgrade(
         raise click.BadParameter(f"one time takes about {MINUTES} minutes", param_hint="--explain")
     own = upgrading.OwnWorkload.of(workload)
     say_taken(own)
-    asked = upgrading.Asked(
-        file=str(workload),
-        own=own,
-        old=upgrading.installed_version(os.environ) if old == INSTALLED else old,
-        explaining=explaining or 0.0,
-        **options,
-    )
-    found = upgrading.upgraded(
-        asked, lambda answer: click.echo(upgrading.FORMS[form or "text"](answer, failing(answer.comparison, limits)))
-    )
+    old = upgrading.installed_version(os.environ) if old == INSTALLED else old
+    asked = upgrading.Asked(file=str(workload), own=own, old=old, explaining=explaining or 0.0, **options)
+    words = upgrading.FORMS[form or "text"]
+    found = upgrading.upgraded(asked, lambda answer: click.echo(words(answer, failing(answer.comparison, limits))))
     if found is None or not found.ran:
         sys.exit(NOTHING_RAN)
     if failing(found.comparison, limits):

@@ -116,9 +116,8 @@ def _explain(
     say(f"To explain: {what}, which takes about {minutes:.0f} minutes.")
     told = [(*place.seen, place.change.series) for place in places]
     # By its whole path: the folder is the suite's by now.
-    left = explain_told(
-        told, suite, asked.lane, asked.own.path, asked.explaining, laboratory.out, say, laboratory.install
-    )
+    path, prepare = asked.own.path, laboratory.install
+    left = explain_told(told, suite, asked.lane, path, asked.explaining, laboratory.out, say, prepare)
     if left:
         say(f"Not explained yet: {left} of {what}. The same command continues.")
 
