@@ -184,10 +184,7 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
 
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[None]:
-    """Within, all stay on one processor, if the system lets them: one that was idle for a third of a second is slow."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
+    """Within, all stay on one processor: one that was idle for a third of a second is slow."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(allowed)})
     try:
@@ -217,7 +214,7 @@ def before_others() -> Iterator[None]:
 
 def allowed_processors() -> set[int]:
     """Those that this thread may be on."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {*range(os.cpu_count() or 1)}
+    return os.sched_getaffinity(0)
 
 
 def processor_ticks() -> dict[str, int]:
@@ -243,8 +240,6 @@ def readable() -> dict[str, float | None]:
 def _texts(folder: str, pattern: str) -> list[str]:
     found = []
     for path in sorted(Path(folder).glob(pattern)):
-        try:
+        with contextlib.suppress(OSError):
             found.append(path.read_text(encoding="utf-8"))
-        except OSError:
-            continue
     return found

@@ -104,20 +104,19 @@ def card_of(key: str) -> Card:
 def _pretended(request: Request) -> dict[str, str]:
     """The record of what the recorder pretends: the card, and nothing of the processor, on which nothing counted depends."""
     card = card_of(request.card)
-    major, minor = card.values["major"][0], card.values["minor"][0]
     kept = _kept_set()
-    slug = f"recorded-{card.key}-sm{major}{minor}-no-kernel-ran{_suffix(kept)}"
+    slug = f"recorded-{card.key}-{card.capability.replace('_', '')}-no-kernel-ran{_suffix(kept)}"
     return {
         "machine": os.environ.get("TORCH_HISTORY_MACHINE") or slug,
         "os": platform.system(),
         "arch": platform.machine(),
         "cpu": f"{card.title} pretended by the recorder, no kernel ran",
         "num_cpu": "",
-        "ram": f"{card.values['totalGlobalMem'][0]} bytes",
+        "ram": f"{card.memory} bytes",
         "device": "recorder",
         "threads": "1",
         "card": card.key,
-        "capability": f"sm_{major}{minor}",
+        "capability": card.capability,
         "multiprocessors": str(card.values["multiProcessorCount"][0]),
         **kept,
     }

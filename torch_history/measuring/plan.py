@@ -88,12 +88,9 @@ class Plan:
 def measurable(releases: list[Release], python: str) -> tuple[list[Release], list[str]]:
     """Those of `releases` with a wheel for `python`, and one sentence for each that has none."""
     able = [release for release in releases if python in release.pythons]
-    skipped = [
-        f"{release.tag} is skipped: it has no wheel for Python {python}, only for {', '.join(release.pythons)}."
-        for release in releases
-        if release not in able
-    ]
-    return able, skipped
+    lacking = [release for release in releases if python not in release.pythons]
+    why = f"is skipped: it has no wheel for Python {python}, only for"
+    return able, [f"{release.tag} {why} {', '.join(release.pythons)}." for release in lacking]
 
 
 Some = TypeVar("Some")
@@ -147,11 +144,8 @@ def chosen(
         return able[-2:]
     for sentence in skipped:
         tell(sentence)
-    if (
-        not alone
-        and len(able) == 1
-        and (before := measurable(list(axis.releases[: axis.position(able[0].tag)]), lane)[0])
-    ):
+    before = measurable(list(axis.releases[: axis.position(able[0].tag)]), lane)[0]
+    if before and len(able) == 1 and not alone:
         tell(f"{before[-1].tag} is measured as well, so that one session contains both releases.")
         return [before[-1], *able]
     return able

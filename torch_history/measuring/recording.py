@@ -243,8 +243,7 @@ class RecordedResults(Results):
 
     def returned(self, index: int) -> dict[str, Any]:
         """What the process of case `index` told of what that returns, to be completed before `record`; empty for nothing."""
-        found: dict[str, Any] = self._told[index].facts.get("returned", {}) if index in self._told else {}
-        return found
+        return self._told[index].facts.get("returned", {}) if index in self._told else {}
 
     def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str) -> None:
         """Puts what was taken on disk: the first of `metrics` was asked, and its processes found the others' too."""
@@ -255,24 +254,17 @@ class RecordedResults(Results):
         for metric in metrics:
             is_asked = metric is metrics[0]
             known = told if is_asked else of_sibling(metric, told)
-            self.add_result(
-                metric,
-                _joined(metric, known),
-                selected_idx=told,
-                told=known,
-                started_at=self._began,
-                duration=self._seconds if is_asked else 0.0,
-                record_samples=True,
-                append_samples=True,
-            )
+            self._add(metric, known, started_at=self._began, duration=self._seconds if is_asked else 0.0)
         self.save(result_dir)
 
     def reuse(self, metric: dict[str, Any], told: dict[int, Told], result_dir: str) -> None:
         """Puts on disk what is `told` of cases that another launch has counted."""
-        self.add_result(
-            metric, _joined(metric, told), record_samples=True, append_samples=True, selected_idx=told, told=told
-        )
+        self._add(metric, told)
         self.save(result_dir)
+
+    def _add(self, metric: dict[str, Any], told: Mapping[int, Told], **when: Any) -> None:
+        when |= {"record_samples": True, "append_samples": True}
+        self.add_result(metric, _joined(metric, told), selected_idx=told, told=told, **when)
 
     def add_result(
         self,
@@ -484,7 +476,6 @@ def _is_ours(said: Told, why: str) -> bool:
 def setup() -> None:
     """asv calls this when it loads the plugin: `asv run`, `continuous` and `find` then record launches too."""
     channel()
-    asv.commands.run.Results = RecordedResults
-    asv.commands.find.Results = RecordedResults
+    asv.commands.run.Results = asv.commands.find.Results = RecordedResults
     if not hasattr(asv.runner._run_benchmark_single_param, "__wrapped__"):
         asv.runner._run_benchmark_single_param = _remember(asv.runner._run_benchmark_single_param)

@@ -50,9 +50,8 @@ def stored(
     differ = set()
     for machine, path in ((name, file) for name in machines_in(results) for file in files_of(results / name)):
         release, lane = of_file(path)
-        records = (
-            read_environments(results, machine, release, lane) if release in releases and lane == environment else {}
-        )
+        is_asked = release in releases and lane == environment
+        records = read_environments(results, machine, release, lane) if is_asked else {}
         for launch in read_file(path, questions) if records else ():
             facts, record = launch.facts, records.get(launch.facts.get("environment", ""))
             is_other = facts.get("device") != "cpu" or facts.keys() & {TAKEN, "set"} or launch.session == but
@@ -97,15 +96,12 @@ def difference(launches: Iterable[Launch], known: Mapping[Counted, Known]) -> tu
 
 def taken_words(launches: Iterable[Launch]) -> str:
     """That counts were taken from other sessions, in a line; empty where none were."""
-    releases: dict[str, None] = {}
-    sources: dict[str, None] = {}
-    cases = set()
-    for launch in launches:
-        if source := launch.facts.get(TAKEN):
-            releases[launch.release] = sources[str(source).partition(" ")[0]] = None
-            cases |= {(launch.benchmark.rpartition(".")[0], case.parameters) for case in launch.cases}
+    taken = [launch for launch in launches if launch.facts.get(TAKEN)]
+    cases = {(launch.benchmark.rpartition(".")[0], case.parameters) for launch in taken for case in launch.cases}
     if not cases:
         return ""
+    releases = dict.fromkeys(launch.release for launch in taken)
+    sources = dict.fromkeys(str(launch.facts[TAKEN]).partition(" ")[0] for launch in taken)
     what = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
     return (
         f"Counts of {what} on {', '.join(releases)} are those stored of {', '.join(sources)}: same packages and instruction "

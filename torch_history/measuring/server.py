@@ -8,7 +8,6 @@ import queue
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from asv import util
@@ -72,9 +71,7 @@ class Server:
     def __enter__(self) -> "Server":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self.stop()
         elif not self._closed:

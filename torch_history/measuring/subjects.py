@@ -119,11 +119,10 @@ class OwnWorkload:
 
 def _taken(tree: ast.Module, name: str) -> str:
     form, tests = form_of(tree)
+    lead = f"{name} names no `functions`, so"
     if form == TESTS:
-        return f"{name} names no `functions`, so its tests without arguments are measured: {', '.join(tests)}."
-    script = (
-        f"{name} names no `functions`, so it is run as a script: the time and memory of the whole process are measured."
-    )
+        return f"{lead} its tests without arguments are measured: {', '.join(tests)}."
+    script = f"{lead} it is run as a script: the time and memory of the whole process are measured."
     return script if form == SCRIPT else ""
 
 

@@ -105,13 +105,11 @@ def _ready(
             held = [_next(server, ended) for server, _ in batch]
         left -= len(batch)
         for (server, _), of in zip(batch, held, strict=True):
-            if of is None:
-                continue
-            waiting.append(server)
-            if of * left > MEMORY_SHARE * _available():
-                waiting.pop()
+            if of is not None and of * left > MEMORY_SHARE * _available():
                 while _take_alone(server, ended) and _finish([server], ALONE, ended):
                     pass
+            elif of is not None:
+                waiting.append(server)
     return waiting
 
 

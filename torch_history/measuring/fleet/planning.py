@@ -39,11 +39,8 @@ class Work:
         """Seconds of a session of `releases`, from its first case to its last one; counts that come with times are taken in
         the first round only."""
         rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
-        of_release = sum(
-            rounds[kind] * rates.get((question, kind), UNKNOWN_SECONDS)
-            for question, kind in itertools.product(self.questions, rounds)
-            if self.only in ("", kind)
-        )
+        kinds = [(question, kind) for question in self.questions for kind in rounds if self.only in ("", kind)]
+        of_release = sum(rounds[kind] * rates.get((question, kind), UNKNOWN_SECONDS) for question, kind in kinds)
         return max(len(releases) * of_release, self.budget)
 
 

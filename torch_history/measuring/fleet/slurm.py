@@ -74,7 +74,5 @@ def _ask(*command: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     except subprocess.SubprocessError as error:
-        words = str(getattr(error, "stderr", "") or error).strip()
-        raise UserError(
-            f"{command[0]} failed: {words}. Change the options, or try again when Slurm answers."
-        ) from error
+        said = str(getattr(error, "stderr", "") or error).strip()
+        raise UserError(f"{command[0]} failed: {said}. Change the options, or try again when Slurm answers.") from error

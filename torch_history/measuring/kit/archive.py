@@ -55,24 +55,20 @@ class Filed:
 
 def pack(kit: Path, results: Path, answers: Path, since: float) -> Path | None:
     """Writes an archive of all results of machines measured `since` (seconds), and of new answers; None without."""
-    machines = [
-        record.parent.name
-        for record in sorted(results.glob(f"*/{RECORD}"))
-        if any(path.stat().st_mtime >= since for path in record.parent.rglob("*.jsonl"))
-    ]
+    folders = (record.parent for record in sorted(results.glob(f"*/{RECORD}")))
+    machines = [of.name for of in folders if any(path.stat().st_mtime >= since for path in of.rglob("*.jsonl"))]
     asked = answers.exists() and answers.stat().st_mtime >= since
     if not machines and not asked:
         return None
     name = machines[0] if machines else "answers"
     when = datetime.datetime.now(datetime.timezone.utc)
     path = kit / f"{name}-{when:%Y%m%dT%H%M%S}.tar.xz"
+    tops = [results / each for each in (LISTED.name, *machines)]
     with tarfile.open(path, "w:xz") as archive:
         archive.add(kit / MARK, MARK)
         if asked:
             archive.add(answers, ANSWERS)
-        for file in sorted(
-            path for name in (LISTED.name, *machines) for path in [results / name, *(results / name).rglob("*")]
-        ):
+        for file in sorted(path for top in tops for path in [top, *top.rglob("*")]):
             inside = (PurePosixPath(RESULTS) / file.relative_to(results)).as_posix()
             if file.is_file() and NAME.fullmatch(inside):
                 archive.add(file, inside)

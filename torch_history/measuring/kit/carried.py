@@ -302,9 +302,8 @@ class CarriedEnvironment(ReleaseEnvironment):
 
     def _make(self, release: Release, folder: Path, lock: int) -> None:
         if not (folder / MARK).exists():
-            self._refuse(
-                release, f"{release.tag} is not in {self.root}. Unpack its parts there: torch-history kit unpack"
-            )
+            missing = f"{release.tag} is not in {self.root}"
+            self._refuse(release, f"{missing}. Unpack its parts there: torch-history kit unpack")
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
         return {**super().surroundings(inherited), "ASV_PYTHONPATH": self._lent.name}

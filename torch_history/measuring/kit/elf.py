@@ -24,7 +24,7 @@ NEED = struct.Struct("<HHIII")
 AUX = struct.Struct("<IHHII")
 """Of .gnu.version_r, for a version: hash, flags, number, place of its name, and bytes to the next."""
 
-OBJECT, FUNCTION = 1, 2
+OBJECT = 1
 HIDDEN = 0x8000
 """A bit beside the number of a version."""
 

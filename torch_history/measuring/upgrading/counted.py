@@ -85,14 +85,10 @@ def find(gpu: str, memory: float | None = None) -> Wanted:
 
     known = next(filter(is_meant, cards().values()), None)
     if known is None:
-        offered = ", ".join(
-            sorted(
-                f"{(*each.called, each.key)[0]} ({each.sold_with} GB, {each.capability})" for each in cards().values()
-            )
-        )
+        offered = (f"{(*of.called, of.key)[0]} ({of.sold_with} GB, {of.capability})" for of in cards().values())
         raise UserError(
-            f"No card '{gpu}' is known. Name one of these: {offered}; for another card name one of the same capability and "
-            "give its own --memory, or add it to recorder/devices.toml."
+            f"No card '{gpu}' is known. Name one of these: {', '.join(sorted(offered))}; for another card name one of the "
+            "same capability and give its own --memory, or add it to recorder/devices.toml."
         )
     return Wanted(known, int(memory * GB) if memory else known.memory)
 

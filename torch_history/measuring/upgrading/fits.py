@@ -142,7 +142,7 @@ def said_of(found: Largest) -> str:
     return f"{fits}; CAN'T TELL for {above} to {found.too_much - 1}; {found.too_much} does not fit ({tries})"
 
 
-def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int, tries: int = TRIES) -> Largest:
+def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int) -> Largest:
     """Tries batches until the largest that fits is known, then the smallest that does not, by a straight line of memory
     over batches, else in the middle. `surely`, `at_most`: bytes that the card has, less what is not counted."""
     found = Largest()
@@ -153,15 +153,15 @@ def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int
         return found.tries[batch].outcome
 
     for passing, room, until in (
-        ((Outcome.FITS,), surely, tries - 3),
-        ((Outcome.FITS, Outcome.UNCLEAR), at_most, tries),
+        ((Outcome.FITS,), surely, TRIES - 3),
+        ((Outcome.FITS, Outcome.UNCLEAR), at_most, TRIES),
     ):
         while len(found.tries) < until:
             below = max((b for b, each in found.tries.items() if each.outcome in passing), default=0)
             above = min((b for b, one in found.tries.items() if one.outcome not in passing and b > below), default=None)
             if above is not None and above <= below + 1:
                 break
-            guess = _guess(found, room) if len(found.tries) < tries - 1 else None
+            guess = _guess(found, room) if len(found.tries) < TRIES - 1 else None
             tried(_next(below, above, guess, start))
     return found
 

@@ -103,19 +103,14 @@ class Search:
 
     def _halves(self, series: Hashable, span: Span, middle: int) -> list[Span]:
         """The halves that changed, else the one that holds most of it, else the span, which is then settled."""
-        halves = [(span.old, middle), (middle, span.new)]
-        looks = [self.look(series, *half) for half in halves]
-        changed = [
-            Span(*half, seen=half, size=seen.size)
-            for half, seen in zip(halves, looks, strict=True)
-            if seen.moved is Moved.YES
-        ]
+        looks = {half: self.look(series, *half) for half in ((span.old, middle), (middle, span.new))}
+        changed = [Span(*half, seen=half, size=seen.size) for half, seen in looks.items() if seen.moved is Moved.YES]
         if changed:
             return changed
-        sizes = [seen.size for seen in looks]
-        if max(sizes) >= LITTLE * min(sizes) and max(sizes) > 0:
-            larger = sizes.index(max(sizes))
-            return [Span(*halves[larger], seen=span.seen, size=span.size)]
+        larger = max(looks, key=lambda half: looks[half].size)
+        most, least = looks[larger].size, min(seen.size for seen in looks.values())
+        if most >= LITTLE * least and most > 0:
+            return [Span(*larger, seen=span.seen, size=span.size)]
         self._settled.add((span.old, span.new, span.seen))
         return [span]
 

@@ -91,8 +91,7 @@ class Answer:
     @property
     def ran(self) -> bool:
         """Whether any function gave a number on a release."""
-        numbers = [(change.old, change.new) for change in self.comparison.changes]
-        return any(number is not None for pair in numbers for number in pair)
+        return any(change.old is not None or change.new is not None for change in self.comparison.changes)
 
     def absent(self, place: Place) -> str:
         """What `explain` said where it did not see a change again; empty where it has not looked, or saw it."""
