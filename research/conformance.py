@@ -167,9 +167,8 @@ class Debian:
         places = {"Etc::sourcelist": "sources.list", "State::lists": "lists", "State": "", "Cache": "cache"}
         options = [f"--option=Dir::{name}={self.folder / place}" for name, place in places.items()]
         options += ["--option=Dir::Etc::sourceparts=-", "--option=APT::Sandbox::User="]
-        return subprocess.run(
-            [command[0], *options, *command[1:]], cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True
-        ).stdout
+        whole = [command[0], *options, *command[1:]]
+        return subprocess.run(whole, cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 class Suite:

@@ -77,8 +77,7 @@ def is_right(report: dict[str, Any], said: dict[str, dict[str, Any]]) -> tuple[b
     first = {next(iter(of["changed"])) for of in said.values() if of["changed"]}
     named = [(of.get("verdict"), bool(re.search(report["cause"], of.get("words", "")))) for of in said.values()]
     causes = [right for verdict, right in named if verdict in ("CAUSE", "PART")]
-    is_wrong = ("CAUSE", False) in named
-    return first == {report["changed"]}, any(causes) and not is_wrong
+    return first == {report["changed"]}, any(causes) and ("CAUSE", False) not in named
 
 
 def table(known: Said) -> str:

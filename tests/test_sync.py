@@ -172,7 +172,7 @@ def test_what_cannot_be_measured_is_left_out_in_words(axis, index):
 )
 def test_an_index_that_answers_nonsense_is_named_and_nothing_is_written(axis, index, answer, said):
     index.answer = answer
-    with pytest.raises(sync.CannotSync, match=r"127\.0\.0\.1") as error:
+    with pytest.raises(UserError, match=r"127\.0\.0\.1") as error:
         sync.find(Axis.load(axis), index.address.replace("http://", "http://user:secret@"))
     assert said in str(error.value)
     assert "secret" not in str(error.value)

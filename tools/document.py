@@ -70,17 +70,13 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     most = {question: _changed_most(question, launches, axis, results) for question in UNCLAIMED}
     found_most = [f"- Largest change of *{question}* on a CPU: {of.first}" for question, of in most.items() if of]
     findings = "\n".join([claims.findings(rows, axis), *found_most])
+    places = {question: (BEGIN_CLAIM, END_CLAIM, text) for question, text in claims.of_questions(rows).items()}
+    for question, of in most.items():
+        places[question] = (BEGIN_MOST, END_MOST, of.page if of else "Nothing of it has changed.")
+    pages = {f"docs/questions/{question}.md": place for question, place in places.items()}
     return {
         "README.md": between("README.md", (BEGIN, END, findings), *_shown(results, machine, lane)),
-        **{
-            f"docs/questions/{question}.md": between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
-            for question, text in claims.of_questions(rows).items()
-        },
-        **{
-            page: between(page, (BEGIN_MOST, END_MOST, of.page if of else "Nothing of it has changed."))
-            for question, of in most.items()
-            for page in [f"docs/questions/{question}.md"]
-        },
+        **{page: between(page, place) for page, place in pages.items()},
         "docs/generated/recorded.md": recorded(results, launches, axis, certificates),
         "docs/generated/answers.md": "\n".join(
             [claims.HEADER + on_a_gpu, "", claims.table(rows, "../questions"), "", *rose, ""]
@@ -179,10 +175,8 @@ def recorded(
 def _certified(certificate: Certificate) -> str:
     """How many cases a certificate found equal, and which were not."""
     said = f"{len(certificate.equal)} cases are equal to {escape(certificate.words)}"
-    different = ", ".join(
-        escape(f"{case} ({', '.join(sorted(what))})") for case, what in sorted(certificate.different.items())
-    )
-    return f"{said}; {len(certificate.different)} are not: {different}." if different else f"{said}; none differs."
+    different = [escape(f"{case} ({', '.join(sorted(of))})") for case, of in sorted(certificate.different.items())]
+    return f"{said}; {len(different)} are not: {', '.join(different)}." if different else f"{said}; none differs."
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from asv.repo import get_repo
 from msgspec.structs import replace
 from pypi_simple import DistributionPackage, PyPISimple
 
@@ -62,8 +63,6 @@ def cases(ask: Any) -> list[Case]:
 
 def seen_in(suite: Suite, conf: Any, tag: str, python: str, folder: Path) -> Seen:
     """What runs in a release, which is installed for it."""
-    from asv.repo import get_repo
-
     environment = environments.ReleaseEnvironment(conf, python, {}, {})
     environment.install_project(conf, get_repo(conf), tag)
     interpreter = environment.folder(suite.axis.find(tag)) / "bin" / "python"
@@ -124,9 +123,8 @@ def main() -> None:
         looked = [of for of in every if (of[0] in first or not named) and not is_another_lanes(of, every)]
         for number, (tag, python) in enumerate(looked, 1):
             known = code.read(tag, python)
-            if not (known and known.series) or (
-                named and min(of.samples for of in known.series.values()) < LEAST_SAMPLES
-            ):
+            series = known.series.values() if known else ()
+            if not series or (named and min(of.samples for of in series) < LEAST_SAMPLES):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(looked)}", folder, look=True)
         for number, (tag, python) in enumerate(every, 1):
             known = code.read(tag, python)

@@ -19,9 +19,8 @@ def main(site: Path) -> None:
     folder = ROOT / "docs" / "pictures"
     folder.mkdir(exist_ok=True)
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+        chromium = shutil.which("chromium")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for width, (height, scale) in SIZES.items():
             for scheme in ("light", "dark"):
                 size = {"width": width, "height": height}

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import requests
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from torch_history.cli import suite as suites
@@ -49,29 +49,24 @@ HASHES_HEADER = """\
 """
 
 
-class CannotSync(UserError):
-    """The index cannot be asked, or does not answer sensibly; the text says which and what to do."""
-
-
 def find(axis: Axis, address: str) -> tuple[list[Release], list[str]]:
     """The releases at `address` that the axis lacks, oldest first, and what a person should know besides, in sentences.
-    Raises CannotSync."""
+    Raises UserError where the index cannot be asked, or does not answer sensibly."""
     shown = without_secrets(address)
     new, sentences = [], []
     with PyPISimple(address) as index:
         try:
             packages = index.get_project_page(PROJECT, timeout=TIMEOUT).packages
         except NoSuchProjectError as error:
-            raise CannotSync(f"The package index {shown} has no project '{PROJECT}'. {CONFIGURE}") from error
+            raise UserError(f"The package index {shown} has no project '{PROJECT}'. {CONFIGURE}") from error
         except Exception as error:
             if isinstance(error, requests.RequestException) and not isinstance(error, ValueError):
-                said = f"The package index {shown} is out of reach ({_reason(error)}). {CONFIGURE}"
-                raise CannotSync(said) from error
+                raise UserError(f"The package index {shown} is out of reach ({_reason(error)}). {CONFIGURE}") from error
             # Its parsers raise what they meet in an answer that is no page of an index.
-            raise CannotSync(f"What {shown} answers is no page of a package index. {CONFIGURE}") from error
+            raise UserError(f"What {shown} answers is no page of a package index. {CONFIGURE}") from error
         wheels = _wheels(packages)
         if not wheels:
-            raise CannotSync(f"The package index {shown} names no wheel of {PROJECT} for Linux on x86_64. {CONFIGURE}")
+            raise UserError(f"The package index {shown} names no wheel of {PROJECT} for Linux on x86_64. {CONFIGURE}")
         oldest = min(Version(release.version) for release in axis.releases)
         for version, of_version in sorted(wheels.items()):
             if version < oldest or f"v{version}" in axis:
@@ -98,7 +93,7 @@ def _wheels(packages: Iterable[DistributionPackage]) -> dict[Version, list[Distr
     for package in packages:
         try:
             _, version, _, tags = parse_wheel_filename(package.filename)
-        except (InvalidWheelFilename, InvalidVersion):
+        except ValueError:
             continue
         suits = any(PLATFORM.fullmatch(tag.platform) and tag.interpreter.startswith("cp") for tag in tags)
         if suits and not version.is_prerelease and not version.local:
@@ -120,14 +115,8 @@ def _described(index: PyPISimple, version: Version, wheels: Sequence[Distributio
     with zipfile.ZipFile(io.BufferedReader(Remote(index.s, wheels[-1]), PIECE)) as archive:
         cuda = value_in(archive.read("torch/version.py").decode(errors="replace"), "cuda")
     why = next((each.yanked_reason for each in wheels if each.yanked_reason), "no reason is given")
-    return Release(
-        version=str(version),
-        date=min(uploads).date(),
-        date_source="index",
-        pythons=pythons,
-        cuda=cuda,
-        yanked=why if all(each.is_yanked for each in wheels) else "",
-    )
+    date, yanked = min(uploads).date(), why if all(each.is_yanked for each in wheels) else ""
+    return Release(version=str(version), date=date, date_source="index", pythons=pythons, cuda=cuda, yanked=yanked)
 
 
 class Remote(io.RawIOBase):

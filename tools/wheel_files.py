@@ -75,12 +75,10 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
     named = {canonicalize_name(file.project or ""): file for file in files}
     if missing := sorted(named.keys() - sizes.keys()):
         raise UserError(f"{folder} lacks {', '.join(missing)}, which releases.lock names. Install it again.")
-    packages = [
-        Package(
-            name, file.version or "", file.filename, file.digests["sha256"], file.size or 0, sum(sizes[name].values())
-        )
-        for name, file in sorted(named.items(), key=lambda each: (each[0] != "torch", each[0]))
-    ]
+    packages = []
+    for name, file in sorted(named.items(), key=lambda each: (each[0] != "torch", each[0])):
+        size, installed = file.size or 0, sum(sizes[name].values())
+        packages.append(Package(name, file.version or "", file.filename, file.digests["sha256"], size, installed))
     torch = next(iter(folder.glob("lib/python*/site-packages/torch")))
     version = _text(torch / "version.py")
     large = sorted((-size, path) for path, size in sizes["torch"].items() if size >= LEAST_LIBRARY and ".so" in path)

@@ -1,5 +1,6 @@
 """Makes the parts of a release, to measure it where there is no network: `python -m tools.carry --help`."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from torch_history.system.errors import UserError
 from torch_history.system.program import cache
 
 from . import prepare
+from .pack import pack
+
+PART = 60 * 2**20
+"""Bytes of a part at most, so that each travels in one call of a service that takes 64 MiB."""
 
 
 @click.command()
@@ -29,9 +34,10 @@ def main(release: str, folder: Path, python: str, architecture: int) -> None:
         work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
         click.echo(prepare.cost(work))
         lock = Lock.read(Path(LOCK_FILE))
-        packed = prepare.carry(
-            chosen, python, architecture, folder, work=work, results=suite.results, lock=lock, tell=click.echo
-        )
+        payload = prepare.prepare(chosen, python, architecture, work, suite.results, lock, click.echo)
+        click.echo("Packing it")
+        packed = pack(payload, folder, PART)
+        shutil.rmtree(work)
     except UserError as error:
         sys.exit(str(error))
     for part in packed:

@@ -27,7 +27,6 @@ from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from ..index import TIMEOUT, configured_index, value_in, without_secrets
-from .pack import pack
 from .reduce import Code, reduce_wheel
 
 NVIDIA = re.compile(r"(cuda[A-Z]|__cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvtx|nvrtc|nvJitLink|cuFile)")
@@ -42,9 +41,6 @@ DATA_BYTES = 4096
 
 PIECE = 2**22
 
-PART = 60 * 2**20
-"""Bytes of a part at most, so that each travels in one call of a service that takes 64 MiB."""
-
 DOWNLOADED, ON_DISK, MINUTES = 0.6, 3.0, 14
 """Of a release built for CUDA 13: GB to download and on disk, and minutes of one processor, nearly all for packing."""
 
@@ -54,28 +50,11 @@ WHEEL = "wheel"
 Tell = Callable[[str], None]
 
 
-class CannotCarry(UserError):
-    """A release that cannot be made ready; the text says why and what to do."""
-
-
-def carry(
-    release: Release, python: str, architecture: int, target: Path, *, work: Path, results: Path, lock: Lock, tell: Tell
-) -> list[Path]:
-    """Makes in `target` the parts of a release for Python `python` and GPUs of `architecture` (90 for sm_90), of at most
-    PART bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
-    read from `results`. Raises UserError."""
-    payload = prepare(release, python, architecture, work, results, lock, tell)
-    tell("Packing it")
-    packed = pack(payload, target, PART)
-    shutil.rmtree(work)
-    return packed
-
-
 def prepare(
     release: Release, python: str, architecture: int, work: Path, results: Path, lock: Lock, tell: Tell
 ) -> Path:
-    """The folder in `work` with what is packed of a release. Beside it the unpacked wheel lies in WHEEL. Raises
-    UserError."""
+    """The folder in `work` with what is packed of a release for Python `python` and GPUs of `architecture` (90 for sm_90).
+    Beside it the unpacked wheel lies in WHEEL. The recorder's cases are read from `results`. Raises UserError."""
     cases = recorded_calls(results, release.tag)
     work.mkdir(parents=True, exist_ok=True)
     wheel, sha256 = _fetched(release, python, work, lock, tell)
@@ -114,15 +93,14 @@ def _once(folder: Path, make: Callable[[Path], None], words: str, tell: Tell) ->
 
 
 def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) -> tuple[Path, str]:
-    """The wheel of a release, and its sha256. Raises CannotCarry where the index has none or is out of reach."""
+    """The wheel of a release, and its sha256. Raises UserError where the index has none or is out of reach."""
     address = configured_index()
     try:
         with PyPISimple(address) as session:
-            page = session.get_project_page("torch", timeout=TIMEOUT)
-            file = _chosen(page.packages, release, python)
+            file = _chosen(session.get_project_page("torch", timeout=TIMEOUT).packages, release, python)
             sha256 = file.digests.get("sha256", "")
             if (known := lock.sha256.get(file.filename)) and known != sha256:
-                raise CannotCarry(f"The index has another {file.filename} than releases.lock, by its sha256.")
+                raise UserError(f"The index has another {file.filename} than releases.lock, by its sha256.")
             path = work / file.filename
             if not (path.exists() and parts.digest(path) == sha256):
                 tell(f"Downloading {file.filename}")
@@ -133,24 +111,24 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
                         stream.write(piece)
                 unfinished.rename(path)
     except (requests.RequestException, NoSuchProjectError) as error:
-        raise CannotCarry(
+        raise UserError(
             f"The package index at {without_secrets(address)} does not give the wheel of PyTorch {release.version} "
             f"({type(error).__name__}). Check the network or the index settings of uv; the same command continues."
         ) from error
     if parts.digest(path) != sha256:
         path.unlink()
-        raise CannotCarry(f"{path.name} did not arrive whole: its sha256 is not that of the index. Ask again.")
+        raise UserError(f"{path.name} did not arrive whole: its sha256 is not that of the index. Ask again.")
     return path, sha256
 
 
 def _chosen(packages: Iterable[DistributionPackage], release: Release, python: str) -> DistributionPackage:
-    """The release's own wheel for that CPython, by its name. Raises CannotCarry where the index has none."""
+    """The release's own wheel for that CPython, by its name. Raises UserError where the index has none."""
     tag = f"cp{python.replace('.', '')}"
     name = re.compile(rf"torch-{re.escape(release.version)}-{tag}-{tag}-\w*linux\w*_x86_64\.whl")
     for file in packages:
         if name.fullmatch(file.filename):
             return file
-    raise CannotCarry(
+    raise UserError(
         f"PyTorch {release.version} has no wheel for Python {python} on Linux. It has wheels for Python "
         f"{', '.join(release.pythons)}: choose one with --for-python."
     )
@@ -165,14 +143,14 @@ def _extract(wheel: Path, target: Path) -> None:
 
 
 def recorded_calls(results: Path, tag: str) -> dict[str, set[str]]:
-    """Case, as it is stored -> the calls of NVIDIA's libraries that the recorder saw on any card. Raises CannotCarry where
+    """Case, as it is stored -> the calls of NVIDIA's libraries that the recorder saw on any card. Raises UserError where
     it counted nothing."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(results.glob(f"*/{tag}-*{DETAILS}")):
         for case, seen in read_details(path).items():
             found[case] |= {*(seen.get("library_calls") or ())}
     if not found:
-        raise CannotCarry(
+        raise UserError(
             f"Which cases of {tag} call a library is not known: count them with `torch-history run --device recorder "
             f"{tag[1:]}`."
         )
@@ -206,7 +184,7 @@ def _about(
 
 
 def make_stubs(asked: Iterable[Symbol], folder: Path) -> None:
-    """Compiles in `folder` a library for each of STANDING_IN that is asked for. Raises CannotCarry where that fails."""
+    """Compiles in `folder` a library for each of STANDING_IN that is asked for. Raises UserError where that fails."""
     for prefix, (place, name) in STANDING_IN.items():
         symbols = sorted(symbol for symbol in asked if symbol.name.startswith(prefix))
         if symbols:
@@ -219,11 +197,8 @@ def _compile(symbols: list[Symbol], library: Path) -> None:
     code = ["#include <stdio.h>", "#include <stdlib.h>"]
     for symbol in symbols:
         said = f"torch-history: {symbol.name} was called, and a carried release has a stub of {library.name} only"
-        code.append(
-            f"char {symbol.name}[{DATA_BYTES}];"
-            if symbol.is_data
-            else f'void {symbol.name}(void) {{ fputs("{said}\\n", stderr); abort(); }}'
-        )
+        function = f'void {symbol.name}(void) {{ fputs("{said}\\n", stderr); abort(); }}'
+        code.append(f"char {symbol.name}[{DATA_BYTES}];" if symbol.is_data else function)
     source, versions = library.with_suffix(".c"), library.with_suffix(".map")
     source.write_text("\n".join(code) + "\n", encoding="utf-8")
     flags = ["-shared", "-fPIC", "-O1", "-w", "-s", f"-Wl,-soname,{library.name}"]
@@ -236,8 +211,8 @@ def _compile(symbols: list[Symbol], library: Path) -> None:
     try:
         subprocess.run(command, capture_output=True, text=True, check=True)
     except FileNotFoundError as error:
-        raise CannotCarry("A stub cannot be compiled, because there is no gcc here. Install it.") from error
+        raise UserError("A stub cannot be compiled, because there is no gcc here. Install it.") from error
     except subprocess.CalledProcessError as error:
-        raise CannotCarry(f"The stub of {library.name} cannot be compiled: {error.stderr.strip()[-600:]}") from error
+        raise UserError(f"The stub of {library.name} cannot be compiled: {error.stderr.strip()[-600:]}") from error
     source.unlink()
     versions.unlink(missing_ok=True)

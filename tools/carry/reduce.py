@@ -66,13 +66,8 @@ class Image(NamedTuple):
     architecture: int
 
     @property
-    def begin(self) -> int:
-        """Where the code begins."""
-        return self.at + self.header_size
-
-    @property
     def end(self) -> int:
-        return self.begin + self.size
+        return self.at + self.header_size + self.size
 
 
 class Container(NamedTuple):

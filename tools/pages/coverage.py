@@ -48,15 +48,13 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     for machine, launches in launches_of.items():
         found = history(launches)
         for environment, question in sorted({(series.environment, series.question) for series in found}):
-            of = History(
-                (one, of) for one, of in found.items() if (one.environment, one.question) == (environment, question)
-            )
+            asked = environment, question
+            of = History((one, of) for one, of in found.items() if (one.environment, one.question) == asked)
             cells = [machine, environment, question.replace("_", " "), *_cells(of, axis)]
             rows.append(f"| {' | '.join(map(escape, cells))} |\n")
+        steady = History((one, of) for one, of in found.items() if one.metric in STEADY)
         for environment in sorted({series.environment for series in found if series.varies}):
-            lane = History(
-                (one, of) for one, of in found.items() if one.environment == environment and one.metric in STEADY
-            )
+            lane = History((one, of) for one, of in steady.items() if one.environment == environment)
             cells = [machine, environment, *_classes(lane, environment, axis)]
             classes += [f"| {' | '.join(map(escape, cells))} |\n"] if cells[2] != "0" else []
     return HEADER + "".join(rows) + CLASSES + "".join(classes)
