@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import WHOLE_PATH
 from .suite import DEFAULT_LANE, load
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ MINUTES = 4
 @click.argument("new")
 @click.argument("series", nargs=-1)
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
-@click.option("--workload", type=click.Path(path_type=Path), help="Explain functions of a file of your own.")
+@click.option("--workload", type=WHOLE_PATH, help="Explain functions of a file of your own.")
 @click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")
 @click.option("--again", is_flag=True, help="Explain a series again that has been explained.")
 @click.option("--script", is_flag=True, help="Print the script of plain PyTorch that shows the difference, too.")
@@ -38,6 +39,4 @@ def explain(workload: Path | None, script: bool, **options: Any) -> None:
     def show(found: "Evidence") -> None:
         click.echo(explaining.report(found) + (f"\n\n{found.script}" if script else ""))
 
-    # By its whole path: the folder is the suite's from load() on.
-    workload = workload and workload.resolve()
     explaining.explain_asked(load(), show, workload, **options)

@@ -16,7 +16,7 @@ import click
 from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import LANE_HELP, Command, lane, site_address
+from .options import LANE_HELP, WHOLE_PATH, Command, lane, site_address
 from .output import bold, console, machine_of, plain
 from .suite import DEFAULT_LANE
 
@@ -32,8 +32,8 @@ FORMER = {"--environment": "it is --lane now"}
 
 
 @click.command()
-@click.option("--html-dir", type=click.Path(path_type=Path), help="Folder to write the site to [default: html].")
-@click.option("--results-dir", type=click.Path(path_type=Path), help="Results to publish [default: results].")
+@click.option("--html-dir", type=WHOLE_PATH, help="Folder to write the site to [default: html].")
+@click.option("--results-dir", type=WHOLE_PATH, help="Results to publish [default: results].")
 @click.option(
     "--url", default="", callback=site_address, help="Address of the site, for its feeds [default: relative links]."
 )
@@ -44,7 +44,6 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     from ..store.launches import machines_in
     from ..system.files import naming
 
-    html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
     suite = suites.load()
     conf = suite.config()
     conf.results_dir = str(results_dir or conf.results_dir)
@@ -80,7 +79,7 @@ def _opens(index: Path, here: str, is_measured: bool) -> str:
 @click.argument("new", required=False)
 @_on_machine
 @_in_lane
-@click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
+@click.option("--workload", type=WHOLE_PATH, help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/compare.md lists the keys.")
@@ -137,7 +136,6 @@ def compare_stored(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
     gc.disable()  # what a short command makes goes with its process
-    workload = workload and workload.resolve()
     suite = suites.load()
     own = None
     if workload:

@@ -15,9 +15,9 @@ from asv.machine import Machine, MachineCollection
 from asv.repo import NoSuchNameError, get_repo
 
 from ..analysis.compare import choose_machine, whose
+from ..releases.repository import in_asvs_terms
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
-from ..system.errors import UserError
 from ..system.files import read_object, set_aside, write_atomically
 from .machine import describe
 
@@ -73,10 +73,8 @@ def _compare_on_one(
     for name in (hash_1, hash_2):
         with contextlib.suppress(NoSuchNameError):
             tags.append(repo.get_hash_from_name(name))
-    try:
+    with in_asvs_terms():
         chosen = choose_machine(results, machine, here, tags)
-    except UserError as error:
-        raise util.UserError(str(error)) from error  # which asv prints as a sentence
     if not machine and (said := whose(results, chosen, here, tags)):
         log.info(said)
     return _asvs_compare(conf, hash_1, hash_2, machine=chosen, **options)
@@ -90,10 +88,8 @@ def _write(path: Path, data: dict[str, Any], version: int) -> None:
 
 def setup() -> None:
     """asv calls this when it loads the plugin: without `--machine`, results are recorded under this machine's record."""
-    try:
+    with in_asvs_terms():
         use(describe())
-    except UserError as error:
-        raise util.UserError(str(error)) from error  # which asv prints as a sentence
     asv.results.iter_results_paths = result_files
     Compare.run = classmethod(_compare_on_one)
 

@@ -16,8 +16,8 @@ class _UnknownToAsv(NoSuchNameError, util.UserError):
 
 
 @contextlib.contextmanager
-def _in_asvs_terms() -> Iterator[None]:
-    """Raises the axis' refusals as those that asv prints as a sentence."""
+def in_asvs_terms() -> Iterator[None]:
+    """Raises our refusals as those that asv prints as a sentence."""
     try:
         yield
     except UnknownRelease as error:
@@ -34,7 +34,7 @@ class ReleaseAxis(Repo):
 
     def __init__(self, url: str, mirror_path: str | None = None) -> None:
         self._path = url
-        with _in_asvs_terms():
+        with in_asvs_terms():
             self.axis = Axis.load(url)
 
     @classmethod
@@ -54,24 +54,24 @@ class ReleaseAxis(Repo):
         return f"{latest_result}..{self.axis.newest.tag}"
 
     def get_date(self, hash: str) -> int:
-        with _in_asvs_terms():
+        with in_asvs_terms():
             return self.axis.find(hash).timestamp
 
     def get_date_from_name(self, name: str) -> int:
         return self.get_date(name)
 
     def get_hashes_from_range(self, range: str) -> list[str]:
-        with _in_asvs_terms():
+        with in_asvs_terms():
             return [release.tag for release in reversed(self.axis.select(range))]
 
     def get_hash_from_name(self, name: str | None) -> str:
         if name is None or name == self._default_branch:
             return self.axis.newest.tag
-        with _in_asvs_terms():
+        with in_asvs_terms():
             return self.axis.find(name).tag
 
     def get_hash_from_parent(self, name: str) -> str:
-        with _in_asvs_terms():
+        with in_asvs_terms():
             return self.axis.find(f"{name}^").tag
 
     def get_name_from_hash(self, commit: str) -> None:

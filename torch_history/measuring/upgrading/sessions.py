@@ -64,9 +64,7 @@ class Sessions:
     """Seconds in which it measured."""
     installed: list[str] = field(default_factory=list)
     """Releases that were measured, the last one last."""
-
-    def __post_init__(self) -> None:
-        self._begun: set[tuple[tuple[str, ...], tuple[Case, ...]]] = set()
+    _begun: set[tuple[tuple[str, ...], tuple[Case, ...]]] = field(default_factory=set)
 
     @property
     def environment(self) -> str:
