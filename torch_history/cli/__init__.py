@@ -54,12 +54,10 @@ class _Sentences(WithFormer):
                 f"`{context.invoked_subcommand}` needs the package {package}, which {sys.executable} does not have. Install "
                 "torch-history[compare], which brings it, or run this command elsewhere: what was measured can be copied."
             )
-        except MemoryError:
-            refuse(f"Memory ran out. {MORE_MEMORY}")
         except BrokenPipeError:
             raise
-        except OSError as error:
-            if error.errno == errno.ENOMEM:
+        except (MemoryError, OSError) as error:
+            if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
                 refuse(f"Memory ran out. {MORE_MEMORY}")
             refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
         except KeyboardInterrupt:

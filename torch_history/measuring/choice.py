@@ -49,7 +49,7 @@ def is_asked(parameters: Parameters, sizes: Collection[str], variants: Collectio
 
 def scales(sizes: Iterable[str]) -> tuple[str, ...]:
     """What a measuring process is told of the `sizes` that were asked for: a scale, of a whole name its last word."""
-    found = (size if size in SCALES else size.rpartition(" ")[2] for size in sizes)
+    found = (size.rpartition(" ")[2] for size in sizes)
     return tuple(dict.fromkeys(scale for scale in found if scale in SCALES))
 
 

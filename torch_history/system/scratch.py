@@ -91,12 +91,9 @@ def temporary_files() -> Iterator[None]:
 def _sweep(parent: Path, prefix: str) -> None:
     """Removes folders of this user's that carry the mark and that no living process holds."""
     for left in parent.glob(f"{prefix}*"):
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # it is gone, or another process is at work in it
             if left.is_symlink() or left.stat().st_uid != os.getuid() or not is_own(left):
                 continue
             with (left / MARK).open("rb") as stream:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue  # another process is at work in it
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(left)
