@@ -177,13 +177,11 @@ def ask_changes(release: str, known: Changes) -> None:
 
 def missing(known: Changes) -> list[str]:
     """Releases on which a change is not known, oldest first."""
-    of_change = [
-        release
-        for change in read("recorded_changes")
-        for side, release in zip(("old", "new"), change["releases"], strict=True)
-        if side not in known.get(change["id"], {})
-    ]
-    return sorted({*of_change}, key=Version)
+    found = set()
+    for change in read("recorded_changes"):
+        sides = zip(("old", "new"), change["releases"], strict=True)
+        found |= {release for side, release in sides if side not in known.get(change["id"], {})}
+    return sorted(found, key=Version)
 
 
 def page(known: Changes, changes: list[dict[str, Any]]) -> str:

@@ -66,7 +66,8 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     rows = bases.rows((each.told for each in answered), axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
-    rose += _lines(steps.costliest(happened), happened, found, results, machine)
+    costliest = _told(steps.costliest(happened), happened, found, results, machine)
+    rose += [f"- {escape(line)}" for line in dict.fromkeys(each.evidence for each in costliest)]
     most = {question: _changed_most(question, launches, axis, results) for question in UNCLAIMED}
     found_most = [f"- Largest change of *{question}* on a CPU: {of.first}" for question, of in most.items() if of]
     findings = "\n".join([claims.findings(rows, axis), *found_most])
@@ -117,22 +118,19 @@ def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis:
     machine, environment = max(of_lane, key=lambda lane: len({launch.release for launch in of_lane[lane]}))
     found = history(of_lane[machine, environment])
     happened = steps.of_history(found, axis)
-    told = compare.tell(happened, found, results, machine)
-    most: dict[str, int] = {}
+    most: dict[str, steps.Step] = {}
     for step in steps.largest(happened):
-        most.setdefault("time" if step.series.varies else step.series.unit, happened.index(step))
-    places = [most[kind] for kind in sorted(most, key=lambda kind: kind != "time")]
-    return Most(machine, environment, [next(each for each in told if at in each.places) for at in places])
+        most.setdefault("time" if step.series.varies else step.series.unit, step)
+    chosen = [most[kind] for kind in sorted(most, key=lambda kind: kind != "time")]
+    return Most(machine, environment, _told(chosen, happened, found, results, machine))
 
 
-def _lines(
+def _told(
     chosen: Iterable[steps.Step], happened: Sequence[steps.Step], found: History, results: Path, machine: str
-) -> list[str]:
-    """What is told of the `chosen` among all that `happened`, a line each."""
+) -> list[compare.Told]:
+    """What is told of each of the `chosen` among all that `happened`."""
     told = compare.tell(happened, found, results, machine)
-    places = map(happened.index, chosen)
-    lines = dict.fromkeys(next(each.evidence for each in told if place in each.places) for place in places)
-    return [f"- {escape(line)}" for line in lines]
+    return [next(each for each in told if place in each.places) for place in map(happened.index, chosen)]
 
 
 def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]:
