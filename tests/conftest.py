@@ -3,8 +3,6 @@
 import logging
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -107,20 +105,6 @@ def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.fixture(scope="session")
-def publish() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Publishes into a folder by the command, from the repository's results or others, on a machine that has none."""
-
-    def publish(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-        code = "from torch_history.cli import main; main()"
-        surroundings = {"TORCH_HISTORY_MACHINE": "elsewhere", **os.environ, "HOME": str(folder.parent)}
-        command = [sys.executable, "-c", code, "publish", "--html-dir", str(folder), *options]
-        root = Path(__file__).resolve().parents[1]
-        return subprocess.run(command, cwd=root, env=surroundings, capture_output=True, text=True)
-
-    return publish
-
-
-@pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that commands take for a checkout, with the results of tests/lab.py."""
     from .lab import write_lab
@@ -131,25 +115,24 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(
-    lab: Path, tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
-) -> Path:
+def site(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, published by the command from the results of tests/lab.py."""
-    return published(publish, tmp_path_factory, "--results-dir", str(lab / "results"))
+    return published(tmp_path_factory, "--results-dir", str(lab / "results"))
 
 
 @pytest.fixture(scope="session")
-def committed_site(
-    tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
-) -> Path:
+def committed_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, published by the command from the committed results, for the one test of each page that reads them."""
-    return published(publish, tmp_path_factory)
+    return published(tmp_path_factory)
 
 
-def published(publish: Callable[..., Any], places: pytest.TempPathFactory, *options: str) -> Path:
+def published(places: pytest.TempPathFactory, *options: str) -> Path:
+    """A site that the command published on a machine that has no results."""
+    from .processes import torch_history
+
     folder = places.mktemp("published") / "html"
-    answer = publish(folder, *options)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    surroundings = {"TORCH_HISTORY_MACHINE": "elsewhere", **os.environ, "HOME": str(folder.parent)}
+    torch_history("publish", "--html-dir", folder, *options, env=surroundings)
     return folder
 
 

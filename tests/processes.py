@@ -1,6 +1,7 @@
 """Processes that tests start, programs that are played, and waiting for what happens meanwhile."""
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,11 @@ def ran(*words: object, code: int | None = 0, **more: Any) -> subprocess.Complet
     answer = subprocess.run([*map(str, words)], capture_output=True, text=True, **more)
     assert code in (None, answer.returncode), answer.stdout + answer.stderr
     return answer
+
+
+def torch_history(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    """What the command said, as `ran` has it; in this checkout, unless `cwd` and `env` name another."""
+    return ran(sys.executable, "-c", "from torch_history.cli import main; main()", *words, **{"cwd": ROOT, **more})
 
 
 def program(path: Path, text: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .processes import ran
+from .processes import torch_history
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 from .site_data import read_lane
 
@@ -76,15 +76,8 @@ def copy(root, tmp_path) -> Path:
 @pytest.fixture
 def command(copy) -> Command:
     """What `torch-history` prints in the copy."""
-
-    def run(*arguments: str) -> str:
-        surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
-        code = "from torch_history.cli import main; main()"
-        process = [sys.executable, "-c", code, *arguments]
-        answer = ran(*process, cwd=copy, env=surroundings)
-        return answer.stdout
-
-    return run
+    surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
+    return lambda *words: torch_history(*words, cwd=copy, env=surroundings).stdout
 
 
 def require_both(copy: Path, command: Command, environment: str) -> None:

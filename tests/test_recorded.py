@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch_history.measuring.kit import check
 from torch_history.measuring.machine import describe
 from torch_history.store.details import add_details, read_details
 
-from .processes import ROOT, ran
+from .processes import ROOT, ran, torch_history
 from .result_files import write_machine
 
 
@@ -106,10 +105,8 @@ def counted(tmp_path_factory) -> Path:
     shutil.copytree(ROOT, suite, ignore=left_out)
     surroundings = {**os.environ, "HOME": str(suite), "PYTHONPATH": str(suite)}
     surroundings["CUDA_VISIBLE_DEVICES"] = "-1"
-    code = "from torch_history.cli import main; main()"
     asked = ["run", "2.0.1", "--device", "recorder", "--rounds", "2", "--question", "intersection"]
-    asked += ["--question", "selection"]
-    ran(sys.executable, "-c", code, *asked, cwd=suite, env=surroundings)
+    torch_history(*asked, "--question", "selection", cwd=suite, env=surroundings)
     return suite
 
 
@@ -156,9 +153,8 @@ def test_upgrade_on_the_recorder_finds_other_kernels_and_another_dtype(counted, 
         "functions = {'doubled': doubled}\n"
     )
     surroundings = {**os.environ, "HOME": str(counted), "PYTHONPATH": str(counted), "TORCH_HISTORY_DEVICE": "recorder"}
-    code = "from torch_history.cli import main; main()"
-    asked = ["upgrade", str(file), "--from", "2.0.1", "--to", "2.1.0", "--json"]
-    found = json.loads(ran(sys.executable, "-c", code, *asked, cwd=counted, env=surroundings).stdout)
+    asked = ["upgrade", file, "--from", "2.0.1", "--to", "2.1.0", "--json"]
+    found = json.loads(torch_history(*asked, cwd=counted, env=surroundings).stdout)
     (result,) = found["results"]
     assert result["forms"] == {"dtype": ["float32", "float64"]}
     assert {row["metric"]: (row["old"], row["new"]) for row in found["changes"]}["kernels"] == (1, 2)

@@ -6,14 +6,13 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.processes import program, ran
+from tests.processes import program, ran, torch_history
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
 from torch_history.analysis.replication import Standing
@@ -349,7 +348,7 @@ def test_too_little_memory_is_a_sentence(results, tmp_path, attacks, asked):
         with attack(f"{asked} with {mebibytes} MiB"):
             limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
             how = {"env": {**os.environ, "HOME": str(tmp_path)}, "timeout": SECONDS, "preexec_fn": limit}
-            said = ran(sys.executable, "-c", "from torch_history.cli import main; main()", *words, code=1, **how)
+            said = torch_history(*words, code=1, **how)
             assert f"may use {mebibytes} MiB" in said.stderr
             assert "Traceback" not in said.stderr
 
