@@ -1,13 +1,12 @@
 """Does the program work where it is installed and no checkout is near? Its wheel is built, installed and used elsewhere."""
 
-import ast
 import os
 import shutil
 import subprocess
 import sys
 import venv
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from torch_history.system import program
 
 from .processes import ROOT, ran
+from .test_architecture import imports
 
 UV = str(Path(sys.executable).with_name("uv"))
 
@@ -41,22 +41,6 @@ def installed(wheel, tmp_path_factory) -> Path:
     return python.with_name("torch-history")
 
 
-def imported(archive: zipfile.ZipFile, modules: Iterable[str]) -> set[str]:
-    """The first names of what modules of a wheel import."""
-    return {
-        name.partition(".")[0]
-        for module in modules
-        for node in ast.walk(ast.parse(archive.read(module)))
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom) and not node.level
-            else []
-        )
-    }
-
-
 def test_wheel_holds_what_its_modules_import(wheel):
     """`recorder` was left out once, and every command that describes the machine failed where the wheel was installed. The
     suite that measures is a folder of its own in the wheel, and holds what its modules import too."""
@@ -69,7 +53,8 @@ def test_wheel_holds_what_its_modules_import(wheel):
         (suite, [name for name in every if name.startswith(suite)]),
     ):
         held = {"torch_history", *(name.removeprefix(folder).partition("/")[0] for name in modules)}
-        assert imported(archive, modules) & ours <= held
+        imported = {name for module in modules for name in imports(archive.read(module).decode(), "torch_history")}
+        assert imported & ours <= held
     needed = {"recorder/device.c", "recorder/devices.toml", "torch_history/py.typed", "contract/py.typed"}
     assert needed <= set(archive.namelist())
 
