@@ -31,6 +31,14 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
+def compiled(path: Path, code: str, *options: str) -> Path:
+    """A program at `path` of this C, or with `-shared` a library."""
+    source = path.with_suffix(".c")
+    source.write_text(code, encoding="utf-8")
+    subprocess.run(["gcc", "-w", "-fPIC", *options, "-o", str(path), str(source)], check=True)
+    return path
+
+
 def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     ends = time.monotonic() + seconds
     while not true():

@@ -37,7 +37,7 @@ from torch_history.store.launches import read_environment, read_launches
 from torch_history.system.errors import UserError
 
 from .lab import AXIS
-from .processes import ROOT, ran
+from .processes import ROOT, compiled, ran
 
 
 def elf(*named: tuple[str, bytes]) -> bytes:
@@ -343,18 +343,12 @@ def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path):
         parts.unpack(tmp_path, tmp_path / "again")
 
 
-def compiled(folder: Path, name: str, code: str, *options: str) -> Path:
-    source, target = folder / f"{name}.c", folder / name
-    source.write_text(code)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(target), str(source), *options], check=True)
-    return target
-
-
 @pytest.fixture
 def asking(tmp_path) -> Path:
     """A library that calls NCCL and NVSHMEM and reads data of it."""
     code = "extern int ncclNew(void), nvshmem_go(void); extern char nvshmem_data[]; int f(int n)"
-    return compiled(tmp_path, "libasking.so", code + "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }")
+    code += "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }"
+    return compiled(tmp_path / "libasking.so", code, "-shared")
 
 
 def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking, tmp_path):
@@ -377,13 +371,14 @@ def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking,
 
 
 def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path):
-    path = compiled(tmp_path, "libuser.so", "extern int cublasCreate(void); int f(void) { return cublasCreate(); }")
+    code = "extern int cublasCreate(void); int f(void) { return cublasCreate(); }"
+    path = compiled(tmp_path / "libuser.so", code, "-shared")
     about = plain_about(asked=sorted(s.name for s in asked_of_others([path]) if carry.NVIDIA.match(s.name)))
     assert about.asked == ["cublasCreate"]
     (tmp_path / "farm" / "cu").mkdir(parents=True)
     with pytest.raises(UserError, match="asks this machine's libraries for cublasCreate"):
         carried._refuse_missing(about, tmp_path / "farm")
-    compiled(tmp_path / "farm" / "cu", "libcublas.so", "int cublasCreate(void) { return 0; }")
+    compiled(tmp_path / "farm" / "cu" / "libcublas.so", "int cublasCreate(void) { return 0; }", "-shared")
     carried._refuse_missing(about, tmp_path / "farm")
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from torch_history.store.causes import Place as Pin
 from torch_history.store.code import BLOCK, Code, Hot, Loop, Section, Symbol
 
 from .lab import AXIS
+from .processes import compiled
 
 SERIES = Series("release-py3.11", "selection.Selection.track_time", ("'mask'", "'rows 50 % x 100'"))
 CASE = "selection time mask rows 50 % x 100"
@@ -406,10 +406,8 @@ def test_the_code_of_compiled_libraries_is_told_apart(tmp_path: Path) -> None:
         folder = tmp_path / tag
         folder.mkdir()
         padding = f'asm(".text\\n.skip {filler}, 0x90\\n");' if filler else ""
-        (folder / "code.c").write_text(padding + SOURCE.format(change=change))
-        library = folder / "libtorch_cpu.so"
-        options = ["-O1", "-shared", "-fPIC", "-fno-toplevel-reorder", "-falign-functions=1"]
-        subprocess.run(["gcc", *options, "-o", str(library), str(folder / "code.c")], check=True)
+        options = ["-O1", "-shared", "-fno-toplevel-reorder", "-falign-functions=1"]
+        library = compiled(folder / "libtorch_cpu.so", padding + SOURCE.format(change=change), *options)
         of = Library(library)
         number = of.numbers["total"]
         loop = fingerprints.machine_code.function(of, number).loops[0]
@@ -455,10 +453,7 @@ def test_a_check_that_stands_in_another_line_of_the_source_is_the_same_code(
     for folder, values in zip(folders, ((10, 20, 7), numbers), strict=True):
         library = folder / "lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"
         library.parent.mkdir(parents=True)
-        source = library.with_name("a.c")
-        source.write_text(CHECKED.format(*values))
-        options = [option, "-shared", "-fPIC", "-fno-reorder-blocks-and-partition"]
-        subprocess.run(["gcc", *options, "-o", str(library), str(source)], check=True)
+        compiled(library, CHECKED.format(*values), option, "-shared", "-fno-reorder-blocks-and-partition")
         of = Library(library)
         begin = of.begin(of.numbers["item"])
         offset = next(at for at in range(library.stat().st_size) if of.address(at) == begin)
