@@ -77,27 +77,20 @@ class DrawnOnce(Drawn):
 
     counts: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
 
-    def open(self, side: Any, subject: Any, variables: object = None) -> Any:
-        launch = super().open(side, subject, variables)
-        ask, number = launch.ask, SIDES.index(side)
-
-        def asked(step: Mapping[str, Any]) -> dict[str, Any]:
-            if step["do"] != "profile":
-                return ask(step)
-            rows = {
-                name: [seconds * self.chance.gauss(1, self.noise), self.counts[number].get(name, 1)]
-                for name, seconds in self.operators[number].items()
-            }
-            total = sum(seconds for seconds, _ in rows.values()) + 0.5
-            functions = {once.ELSEWHERE: [total - 0.5, 0], "codecache.py compile": [0.5, 0]}
-            return {
-                **{"seconds": total, "processes": rows},
-                "packages": {once.ELSEWHERE: [total - 0.5, 0], "torch._inductor": [0.5, 40]},
-                **{"functions": functions, "traces": [ANOTHER_PROCESS]},
-            }
-
-        launch.ask = asked  # type: ignore[method-assign]
-        return launch
+    def answered(self, step: Mapping[str, Any], answer: dict[str, Any], number: int) -> dict[str, Any]:
+        if step["do"] != "profile":
+            return answer
+        rows = {
+            name: [seconds * self.chance.gauss(1, self.noise), self.counts[number].get(name, 1)]
+            for name, seconds in self.operators[number].items()
+        }
+        total = sum(seconds for seconds, _ in rows.values()) + 0.5
+        functions = {once.ELSEWHERE: [total - 0.5, 0], "codecache.py compile": [0.5, 0]}
+        return {
+            **{"seconds": total, "processes": rows},
+            "packages": {once.ELSEWHERE: [total - 0.5, 0], "torch._inductor": [0.5, 40]},
+            **{"functions": functions, "traces": [ANOTHER_PROCESS]},
+        }
 
 
 def explained(drawn: DrawnOnce, tried: list[Lever]) -> Found:
