@@ -196,47 +196,85 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path):
     assert launch.cases[1].failed == "its answer, inf, is no number"
 
 
-MANY = {f"key{i}": "x" for i in range(3000)}
+def row(of: dict[str, Any]) -> Any:
+    """The first benchmark's results in a file of asv's."""
+    return next(iter(of["results"].values()))
 
 
-def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda whole: {**whole, **changed}
+def put(of: dict[str, Any], **columns: Any) -> None:
+    for name, value in columns.items():
+        row(of)[of["result_columns"].index(name)] = value
+
+
+def first(of: dict[str, Any]) -> Any:
+    """The first benchmark of a list of them."""
+    return next(value for value in of.values() if isinstance(value, dict))
+
+
+Change = Callable[[dict[str, Any]], object]
+RESULTS: dict[str, Change] = {
+    "8 parameters of 300 values": lambda of: put(of, params=[["a"] * 300] * 8),
+    "a string for parameters": lambda of: put(of, params="text"),
+    "3,000 keys": lambda of: of["params"].update({f"key{i}": "x" for i in range(3000)}),
+    "a key of 300 letters": lambda of: of["params"].update({"k" * 300: "x"}),
+    "a key that leads upwards": lambda of: of["params"].update({"..": ""}),
+    "a processor of 200,000 letters": lambda of: of["params"].update(cpu="x" * 200_000),
+    "a processor of 70 letters of 4 bytes": lambda of: of["params"].update(cpu="\U0001f600" * 70),
+    "a benchmark of 300 letters": lambda of: of["results"].update({"b" * 300: row(of)}),
+    "a date that is text": lambda of: of.update(date="yesterday"),
+    "a date in the year 300,000": lambda of: of.update(date=10**16),
+    "a parameter that is a list": lambda of: of["params"].update(ram=[]),
+    "surroundings of 3,000 keys": lambda of: of.update(env_vars={f"K{i}": "x" for i in range(3000)}),
+    "samples that are text": lambda of: put(of, samples=["1"]),
+    "a number beyond all": lambda of: put(of, result=[1e300] * 4),
+    "columns that nobody knows": lambda of: of["result_columns"].__setitem__(0, "x"),
+}
+"""What may be changed in a file of asv's, in words -> what changes it so that asv would stumble over it."""
+
+BENCHMARKS: dict[str, Change] = {
+    "8 parameters of 300 values": lambda of: first(of).update(params=[["a"] * 300] * 8, param_names=["a"] * 8),
+    "a string for parameters": lambda of: first(of).update(params="text"),
+    "numbers for parameters": lambda of: first(of).update(params=[[1], [2]]),
+    "names that are fewer": lambda of: first(of).update(param_names=["a"]),
+    "a name of 300 letters": lambda of: of.update({"b" * 300: {**first(of), "name": "b" * 300}}),
+    "a name that another has": lambda of: first(of).update(name="other"),
+    "no version": lambda of: first(of).pop("version"),
+}
+
+
+def changed(path: Path, change: Change) -> None:
+    whole = json.loads(path.read_text())
+    change(whole)
+    path.write_text(json.dumps(whole))
+
+
+def asvs(**changed: Any) -> Change:
+    return lambda whole: whole.update(changed)
 
 
 @pytest.mark.parametrize(
     "change",
     [
+        *RESULTS.values(),
         *(asvs(commit_hash="v2.1.0"), asvs(commit_hash=None), asvs(env_name="release-py3.9"), asvs(params=None)),
-        *(asvs(params={**RECORD, "machine": "elsewhere"}), asvs(params={**RECORD, "ram": []}), asvs(version=1)),
-        *(asvs(version="2"), asvs(results=[]), asvs(results={"a": "b"}), asvs(results={"a": [["x"], [["1"]]]})),
-        *(asvs(results={"a": [[1], 5]}), asvs(result_columns=[]), asvs(date="yesterday"), asvs(date=10**16)),
-        *(asvs(env_vars=MANY), asvs(params={**RECORD, **MANY}), asvs(params={**RECORD, "k" * 300: "x"})),
-        *(asvs(params={**RECORD, "..": ""}), asvs(params={**RECORD, "cpu": "\U0001f600" * 70})),
-        lambda whole: {**whole, "results": {"b" * 300: whole["results"][TIME["name"]]}},
-        lambda whole: {**whole, "results": {TIME["name"]: [[1e300] * 4, *whole["results"][TIME["name"]][1:]]}},
-        lambda whole: {key: value for key, value in whole.items() if key != "results"},
+        *(asvs(params={**RECORD, "machine": "elsewhere"}), asvs(version=1), asvs(version="2"), asvs(results=[])),
+        *(asvs(results={"a": "b"}), asvs(results={"a": [["x"], [["1"]]]}), asvs(results={"a": [[1], 5]})),
+        *(asvs(result_columns=[]), lambda whole: whole.pop("results")),
     ],
 )
 def test_file_that_asv_would_stumble_over_is_none_of_asvs(here, change):
     path = file_of(here, "json")
     assert load_asvs(path)["commit_hash"] == RELEASES[0]
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    changed(path, change)
     with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
         load_asvs(path)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"params": [["a"] * 300] * 8, "param_names": ["a"] * 8}, {"params": "text"}, {"params": [[1], [2]]}),
-        *({"param_names": ["a"]}, {"name": "other"}, {"version": None}),
-    ],
-)
-def test_list_of_benchmarks_that_asv_would_stumble_over_is_none(here, changed):
+@pytest.mark.parametrize("change", BENCHMARKS.values(), ids=BENCHMARKS)
+def test_list_of_benchmarks_that_asv_would_stumble_over_is_none(here, change):
     listed = here.parent / "benchmarks.json"
     assert len(read_benchmarks(listed)) == 2
-    whole = json.loads(listed.read_text())
-    listed.write_text(json.dumps({**whole, TIME["name"]: {**whole[TIME["name"]], **changed}}))
+    changed(listed, change)
     with pytest.raises(ValueError, match=r"^it is no"):
         read_benchmarks(listed)
 
@@ -289,32 +327,33 @@ class Here:
 PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
 
 
+def session(folder: Path) -> Session:
+    """That of PLAN whose state is in `folder`."""
+    found = suite.load()
+    return Session(found.config(), found.axis, PLAN, Here(), folder=folder)
+
+
 @pytest.mark.parametrize("damage", [*DAMAGE, "without a session", "session that is a number"])
 def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(here, warned, tmp_path, damage):
-    found = suite.load()
-    conf, axis = found.config(), found.axis
-    state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
+    state = session(tmp_path).state
     whole = {"id": "an-interrupted-one", "finished": False}
     append_launches(file_of(here, "jsonl"), [some_launch(session=whole["id"])])
     state.write_text(json.dumps(whole))
-    assert Session(conf, axis, PLAN, Here(), folder=tmp_path).resumed
+    assert session(tmp_path).resumed
     if damage in DAMAGE:
         state.write_bytes(DAMAGE[damage](state.read_bytes()))
     else:
         state.write_text(json.dumps({**whole, "id": 5} if "number" in damage else {"finished": False}))
-    session = Session(conf, axis, PLAN, Here(), folder=tmp_path)
-    assert not session.resumed
-    assert not session.finished
-    assert session.id != whole["id"]
+    anew = session(tmp_path)
+    assert not anew.resumed
+    assert not anew.finished
+    assert anew.id != whole["id"]
     assert [str(state) in sentence for sentence in warned] == [True]
 
 
 def test_session_whose_results_are_gone_is_not_called_finished(results, tmp_path):
-    found = suite.load()
-    conf, axis = found.config(), found.axis
-    state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
-    state.write_text(json.dumps({"id": "a-session", "finished": True}))
-    assert not Session(conf, axis, PLAN, Here(), folder=tmp_path).finished
+    session(tmp_path).state.write_text(json.dumps({"id": "a-session", "finished": True}))
+    assert not session(tmp_path).finished
 
 
 HOLD = """

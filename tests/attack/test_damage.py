@@ -11,10 +11,9 @@ import pytest
 from asv import util
 
 from tests.test_launches import some_launch
+from tests.test_robust import session
 from torch_history.analysis import calibration
 from torch_history.cli import suite
-from torch_history.measuring.plan import Plan
-from torch_history.measuring.session import Session
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.site.asv_dashboard import link_readable
@@ -160,19 +159,15 @@ def test_list_of_benchmarks(results, tmp_path, both):
 
 def test_state_of_a_session(results, tmp_path, warned, both):
     here = fill(results)
-    found = suite.load()
-    conf, axis = found.config(), found.axis
-    plan = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
     (first, *_) = read_launches(results, "here")
-    environment = type("Here", (), {"name": ENVIRONMENT})()
-    state = Session(conf, axis, plan, environment, folder=tmp_path).state
+    state = session(tmp_path).state
     state.write_text(json.dumps({"id": first.session, "finished": False}))
-    assert Session(conf, axis, plan, environment, folder=tmp_path).resumed
+    assert session(tmp_path).resumed
 
     def read(data: bytes) -> None:
-        session = Session(conf, axis, plan, environment, folder=tmp_path)
-        assert isinstance(session.id, str)
-        assert not session.finished, "nothing was measured, and the session counts as finished"
+        found = session(tmp_path)
+        assert isinstance(found.id, str)
+        assert not found.finished, "nothing was measured, and the session counts as finished"
 
     tried(state, both, read, checksum=False, cuts=15, flips=25)
     assert here.exists()

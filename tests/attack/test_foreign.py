@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.processes import program, ran, torch_history
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
+from tests.test_robust import BENCHMARKS, RESULTS, Change, changed
 from torch_history.analysis.replication import Standing
 from torch_history.measuring.kit.check import check
 from torch_history.measuring.subjects import OwnWorkload
@@ -135,65 +135,12 @@ def shown(results: Path, html: Path) -> set[str]:
     return {lane["machine"] for lane in json.loads(within(SECONDS, published))["lanes"]}
 
 
-Change = Callable[[dict[str, Any]], object]
-RESULTS: dict[str, Change] = {
-    "8 parameters of 300 values": lambda of: row_of(of)["params"].__setitem__(slice(None), [["a"] * 300] * 8),
-    "a string for parameters": lambda of: row_of(of).update(params="text"),
-    "3,000 keys": lambda of: of["params"].update({f"key{i}": "x" for i in range(3000)}),
-    "a key of 300 letters": lambda of: of["params"].update({"k" * 300: "x"}),
-    "a key that leads upwards": lambda of: of["params"].update({"..": ""}),
-    "a processor of 200,000 letters": lambda of: of["params"].update(cpu="x" * 200_000),
-    "a processor of 70 letters of 4 bytes": lambda of: of["params"].update(cpu="\U0001f600" * 70),
-    "a benchmark of 300 letters": lambda of: of["results"].update({"b" * 300: row(of)}),
-    "a date that is text": lambda of: of.update(date="yesterday"),
-    "a date in the year 300,000": lambda of: of.update(date=10**16),
-    "a parameter that is a list": lambda of: of["params"].update(ram=[]),
-    "surroundings of 3,000 keys": lambda of: of.update(env_vars={f"K{i}": "x" for i in range(3000)}),
-    "samples that are text": lambda of: row_of(of).update(samples=["1"]),
-    "a number beyond all": lambda of: row_of(of).update(result=[1e300] * 4),
-    "columns that nobody knows": lambda of: of["result_columns"].__setitem__(0, "x"),
-}
-BENCHMARKS: dict[str, Change] = {
-    "8 parameters of 300 values": lambda of: first(of).update(params=[["a"] * 300] * 8, param_names=["a"] * 8),
-    "a string for parameters": lambda of: first(of).update(params="text"),
-    "numbers for parameters": lambda of: first(of).update(params=[[1], [2]]),
-    "names that are fewer": lambda of: first(of).update(param_names=["a"]),
-    "a name of 300 letters": lambda of: of.update({"b" * 300: {**first(of), "name": "b" * 300}}),
-    "a name that another has": lambda of: first(of).update(name="other"),
-    "no version": lambda of: first(of).pop("version"),
-}
 RECORDS: dict[str, Change] = {
     "a processor of 200,000 letters": lambda of: of.update(cpu="x" * 200_000),
     "3,000 keys": lambda of: of.update({f"key{i}": "x" for i in range(3000)}),
     "a processor that is a list": lambda of: of.update(cpu=[["x"]]),
     "a processor that moves a terminal": lambda of: of.update(cpu="\x1b[31m"),
 }
-
-
-def first(of: dict[str, Any]) -> Any:
-    return next(value for value in of.values() if isinstance(value, dict))
-
-
-def row_of(of: dict[str, Any]) -> Any:
-    """The first benchmark's results by column, written back when they change."""
-    stored = row(of)
-
-    class Row(dict):
-        def update(self, **more: Any) -> None:  # type: ignore[override]
-            for key, value in more.items():
-                stored[of["result_columns"].index(key)] = value
-
-    return Row(zip(of["result_columns"], stored, strict=False))
-
-
-def row(of: dict[str, Any]) -> Any:
-    return next(iter(of["results"].values()))
-
-
-def changed(path: Path, change: Change) -> None:
-    whole = json.loads(path.read_text())
-    change(whole)
-    path.write_text(json.dumps(whole))
 
 
 def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_path, warned, attacks):
