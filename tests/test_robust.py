@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -78,10 +79,11 @@ def file_of(folder: Path, ending: str, release: str = RELEASES[0]) -> Path:
 
 
 def command(*arguments: str) -> Result:
-    """Runs the command and sees to it that it ends in sentences."""
+    """Runs the command in this process. Raises AssertionError where it does not end in sentences."""
     found = CliRunner().invoke(cli.main, arguments)
-    assert found.exception is None or isinstance(found.exception, SystemExit), found.exc_info
-    assert found.exit_code in (0, 1)
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise AssertionError("".join(traceback.format_exception(found.exception))[-1500:])
+    assert found.exit_code in (0, 1), f"exit code {found.exit_code}: {found.output}"
     assert found.exit_code == 0 or "torch-history: " in found.stderr
     return found
 

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from tests.test_releases import environments, suite  # noqa: F401
 
-from .test_signals import COMMAND, has_handlers
+from .test_signals import has_handlers, started
 
 pytestmark = pytest.mark.releases
 
@@ -61,16 +59,7 @@ def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_proce
         token = f"attack-{os.getpid()}-{number}"
         surroundings = {"HOME": str(suite), "PYTHONPATH": str(suite), "TORCH_HISTORY_MACHINE": "test"}
         with attack(number.name):
-            process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, *asked],
-                cwd=suite,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-                preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in (signal.SIGHUP, signal.SIGINT)],
-                env={**os.environ, **surroundings, "TORCH_HISTORY_TOKEN": token},
-            )
+            process = started(asked, suite, TORCH_HISTORY_TOKEN=token, **surroundings)
             deadline = time.monotonic() + 120
             while len(stored_lines(suite)) <= len(kept) and time.monotonic() < deadline:
                 time.sleep(0.1)

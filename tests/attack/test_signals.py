@@ -17,6 +17,20 @@ from .material import RELEASES, fill
 COMMAND = "import sys; from torch_history import __main__ as start; sys.exit(start.main())"
 
 
+def started(words: list[str], folder: Path, **variables: str) -> "subprocess.Popen[str]":
+    """The command in a session of its own, which hears what `nohup` may have made to be ignored."""
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *words],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in (signal.SIGHUP, signal.SIGINT)],
+        env={**os.environ, **variables},
+    )
+
+
 def of_group(group: int) -> list[str]:
     """The living processes of a process group."""
     listed = ran("ps", "-eo", "pgid=,stat=,args=").stdout
@@ -48,15 +62,7 @@ def test_command_that_is_stopped_leaves_nothing(results, tmp_path, root, attacks
         for part in (0.1, 0.3, 0.6, 1.2, 2.0):
             after = part * attack.random.uniform(0.8, 1.2)
             with attack(f"{number.name} {after:.2f} s into {name}"):
-                process = subprocess.Popen(
-                    [sys.executable, "-c", COMMAND, *arguments],
-                    cwd=root,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    start_new_session=True,
-                    env={**os.environ, "HOME": str(tmp_path)},
-                )
+                process = started(arguments, root, HOME=str(tmp_path))
                 time.sleep(after)
                 heard = has_handlers(process.pid)
                 process.send_signal(number)
