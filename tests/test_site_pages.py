@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import re
-import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ import numpy as np
 import pytest
 
 from torch_history.analysis.compare import find
-from torch_history.analysis.series import SHOWN
+from torch_history.analysis.series import SHOWN, history
 from torch_history.analysis.verdicts import human
 from torch_history.site.build import code_of
+from torch_history.store.launches import read_launches
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .processes import ROOT
-from .site_data import history_of, read_lane
+from .site_data import read_lane
 
 SOLVED = 1e-9
 """How closely a page computes what it draws."""
@@ -85,27 +85,16 @@ def table_of(page: Any) -> dict[str, dict[str, str]]:
     return found
 
 
-def medians(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
-    """Variant -> release -> median of its launches, from the data alone."""
+def medians(lab: Path, raw: bool = False) -> dict[str, dict[str, float]]:
+    """Variant -> release -> median of its times of intersection, less what their sessions do to it unless they are raw."""
+    stored = history(read_launches(lab / "results", MACHINE, ENVIRONMENT, ("intersection",)))
+    (fit,) = stored.fits.values()
     found: dict[str, dict[str, float]] = {}
-    for series in lane["series"]:
-        if (series["benchmark"], series["size"]) == (benchmark, size):
-            numbers: dict[str, list[float]] = {}
-            for (release, _), number in zip(lane["patterns"][series["pattern"]], series["numbers"], strict=True):
-                numbers.setdefault(lane["releases"][release]["tag"], []).append(number)
-            found[series["variant"]] = {tag: statistics.median(of) for tag, of in numbers.items()}
-    return found
-
-
-def cleared(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
-    """Variant -> release -> median of its times, less what their sessions do to the whole question."""
-    found: dict[str, dict[str, float]] = {}
-    stored = history_of(lane)
-    for row, series in zip(lane["series"], stored, strict=True):
-        if (row["benchmark"], row["size"]) == (benchmark, size):
-            fit = stored.fits[series.environment, series.question]
-            tags = [tag for tag, of in stored[series].items() if any(case.number for _, case in of)]
-            found[row["variant"]] = {tag: float(np.median(fit.cleared(series, tag))) for tag in tags}
+    for series in (each for each in stored if each.benchmark == TIME):
+        numbers = {tag: [case.number for _, case in of if case.number] for tag, of in stored[series].items()}
+        found[series.parameters[0].strip("'")] = {
+            tag: float(np.median(of if raw else fit.cleared(series, tag))) for tag, of in numbers.items() if of
+        }
     return found
 
 
@@ -357,7 +346,7 @@ def test_two_releases_have_a_file_for_programs(site: Path, page: Any, data: dict
     assert set(lane["typical"]) == set(schema["$defs"]["typical"]["required"])
 
 
-def test_without_a_benchmark_every_variant_is_drawn_in_small(site: Path, page: Any) -> None:
+def test_without_a_benchmark_every_variant_is_drawn_in_small(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "series", **{"from": "v2.0.1"})
     links = page.locator(".multiples a")
     offered = {
@@ -369,7 +358,7 @@ def test_without_a_benchmark_every_variant_is_drawn_in_small(site: Path, page: A
     assert page.locator(".multiples .spark path").count() >= links.count()
     assert page.locator(".multiples .rule").count() == links.count(), "the chosen release is marked in each"
     assert "Dashed rules mark v2.0.1, which you chose." in page.locator("#content").inner_text()
-    numbers = cleared(data_of(site), TIME, "small")["scripted"]
+    numbers = medians(lab)["scripted"]
     ratios = [of / numbers[data_of(site)["releases"][0]["tag"]] for of in numbers.values()]
     chart = page.locator(f".multiples a[href*='{TIME}'][href*='variant=scripted']")
     assert chart.locator(".scale").inner_text() == f"{min(ratios):.2f}× to {max(ratios):.2f}×"
@@ -383,12 +372,11 @@ def test_without_a_benchmark_every_variant_is_drawn_in_small(site: Path, page: A
     assert drawn(page)
 
 
-def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
+def test_the_chart_has_the_numbers_of_the_table(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small")
-    lane = data_of(site)
     table = table_of(page)
     points = drawn(page)
-    expected = cleared(lane, TIME, "small")
+    expected = medians(lab)
     assert set(table) == set(expected)
     assert len([point for point in points if point["value"] is not None]) == sum(map(len, expected.values())) > 20
     for point in points:
@@ -400,7 +388,7 @@ def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
             assert point["low"] <= point["value"] <= point["high"]
             assert shown == human(point["value"], "seconds")
     choose(page.get_by_label("Times"), "raw")
-    raw = medians(lane, TIME, "small")
+    raw = medians(lab, raw=True)
     assert keys_of(page.url)["times"] == "raw"
     for point in drawn(page):
         assert point["value"] is None or point["value"] == pytest.approx(raw[point["variant"]][point["release"]])
@@ -434,14 +422,13 @@ def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
     assert [reasons[number - 1]] == asked
 
 
-def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any) -> None:
-    lane = data_of(site)
+def test_numbers_relative_to_the_fastest_and_to_the_limit(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small", relative="best", variants="eager,scripted")
     assert page.get_by_label("Relative to").locator("option").all_text_contents()[1:] == [
         "the fastest variant of each release",
         "the first release, each variant's own",
     ]
-    times = cleared(lane, TIME, "small")
+    times = medians(lab)
     for point in drawn(page):
         fastest = min(of[point["release"]] for of in times.values() if point["release"] in of)
         assert point["value"] == pytest.approx(times[point["variant"]][point["release"]] / fastest, rel=SOLVED)
@@ -457,8 +444,7 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
 
 
 def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path, site: Path, page: Any) -> None:
-    measured = list(medians(data_of(site), TIME, "small")["scripted"])
-    before, old, new = measured[-3:]
+    before, old, new = [release["tag"] for release in data_of(site)["releases"]][-3:]
     show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release=new)
     told = page.locator(".told li").first.inner_text()
     comparison = find(lab / "results", MACHINE, ENVIRONMENT, old, new)

@@ -5,53 +5,49 @@ from typing import Any
 import numpy as np
 import pytest
 
-from torch_history.site import typical
+from torch_history.analysis.series import history
+from torch_history.site import pairs, typical
+from torch_history.site.data import Lane
 from torch_history.site.told import told
+from torch_history.store.launches import Case, Launch
 
-from .site_data import lane_of
+from .test_verdicts import NEW, OLD, launch, question
 
 CASES = {"batching": 12, "selection": 3}
-ROUNDS = 6
 
 
-def measured(seed: int, ratio: float, noise: float = 0.01) -> tuple[dict[str, Any], np.ndarray]:
-    """A lane of two releases, of which the second takes `ratio` times as long, in one session; and the logarithms of its
-    numbers (cases x rounds x releases)."""
-    chance = np.random.default_rng(seed)
-    names = [(question, f"variant_{i}") for question, count in CASES.items() for i in range(count)]
-    levels = chance.uniform(-8, 0, (len(names), 1, 1)) + np.array([0, np.log(ratio)])
-    logs = levels + chance.normal(0, noise, (len(names), ROUNDS, 2))
-    lane = {
-        **{"id": "made-up", "machine": {"machine": "here", "device": "cpu"}, "environment": "release-py3.11"},
-        "releases": [{"tag": tag, "facts": {}} for tag in ("v1.0.0", "v2.0.0")],
-        "rounds": [["session", 1 + turn] for turn in range(ROUNDS)],
-        "reasons": [],
-        "patterns": [[[release, turn] for turn in range(ROUNDS) for release in (0, 1)]],
-        "series": [
-            {
-                "benchmark": f"{question}.Some.track_time",
-                "parameters": [repr(variant), repr("small")],
-                **{"pattern": 0, "numbers": np.exp(of).ravel().tolist(), "disturbed": [], "missing": []},
-            }
-            for (question, variant), of in zip(names, logs, strict=True)
-        ],
-    }
-    return lane, logs
+def measured(seed: int, ratio: float, noise: float = 0.01) -> list[Launch]:
+    """Six rounds of two releases, of which the second takes `ratio` times as long, in one session."""
+    random = np.random.default_rng(seed)
+    each = [question(random, np.full(count, ratio), 6, noise, name) for name, count in CASES.items()]
+    return [one for launches in each for one in launches]
+
+
+def told_of(launches: list[Launch]) -> dict[str, Any]:
+    found, tags = history(launches), [OLD, NEW]
+    machine, facts = {"machine": "here", "device": "cpu"}, {tag: dict[str, Any]() for tag in tags}
+    return told(Lane(machine, "release-py3.11", found, tags, facts, [], [], pairs.EveryPair(found, tags)), 0)
 
 
 def test_typical_is_the_mean_over_questions_of_the_means_over_their_cases():
-    lane, logs = measured(1, 1.1, noise=0.05)
-    found = told(lane_of(lane), 0)
-    of_cases = (logs[:, :, 1] - logs[:, :, 0]).mean(axis=1)
-    batching, selection = of_cases[: CASES["batching"]].mean(), of_cases[CASES["batching"] :].mean()
+    launches = measured(1, 1.1, noise=0.05)
+    found = told_of(launches)
+
+    def logarithms(name: str, release: str) -> Any:
+        mine = [one for one in launches if one.benchmark.startswith(name) and one.release == release]
+        return np.log([[case.samples[0] for case in one.cases] for one in mine])
+
+    of_cases = {name: (logarithms(name, NEW) - logarithms(name, OLD)).mean(axis=0) for name in CASES}
+    batching, selection = (of.mean() for of in of_cases.values())
     assert found["typical"]["ratio"] == pytest.approx(np.exp((batching + selection) / 2), rel=1e-4)
     assert found["questions"]["selection"]["ratio"] == pytest.approx(np.exp(selection), rel=1e-4)
     assert found["typical"]["cases"] == sum(CASES.values())
-    assert abs(of_cases.mean() - (batching + selection) / 2) > 1e-3, "or weights would not show"
+    plain = np.concatenate([*of_cases.values()]).mean()
+    assert abs(plain - (batching + selection) / 2) > 1e-3, "or weights would not show"
 
 
 def test_its_interval_holds_the_truth():
-    found = [told(lane_of(measured(seed, 1.1)[0]), 0)["typical"] for seed in range(20)]
+    found = [told_of(measured(seed, 1.1))["typical"] for seed in range(20)]
     assert sum(each["low"] <= 1.1 <= each["high"] for each in found) >= 18
     assert all(each["high"] / each["low"] < 1.06 for each in found), "and says something"
     assert {tuple(each) for each in found} == {typical.Typical._fields}
@@ -74,9 +70,9 @@ def test_typically_the_same_needs_the_whole_interval_within_the_margin(ratio, lo
 
 
 def test_more_memory_is_told_in_bytes_too():
-    lane, _ = measured(3, 1.0)
-    peaks = [{**one, "benchmark": one["benchmark"].replace("_time", "_peak_memory")} for one in lane["series"]]
-    for one, more in zip(peaks, (7_000_000, 8_500_000), strict=False):
-        one["numbers"] = [float(200_000 + more * (i % 2)) for i in range(2 * ROUNDS)]
-    lane["series"] = peaks[:2]
-    assert told(lane_of(lane), 0)["said"]["memory"] == "2 cases need 7.0 to 8.5 MB more, at most 44 times as much"
+    peaks = {OLD: (200_000, 200_000), NEW: (7_200_000, 8_700_000)}
+    launches = [
+        launch(tag, "batching.Q.track_peak_memory", *(Case((f"'{i}'",), value=peak) for i, peak in enumerate(of)))
+        for tag, of in peaks.items()
+    ]
+    assert told_of(launches)["said"]["memory"] == "2 cases need 7.0 to 8.5 MB more, at most 44 times as much"
