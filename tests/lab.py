@@ -86,12 +86,8 @@ def _params(question: str) -> list[list[str]]:
 
 def _sessions(environment: str, release: str) -> list[int]:
     """The sessions of neighbours that measured a release: the last of one is the first of the next."""
-    at = RELEASES[environment].index(release)
-    return [
-        session
-        for session in (at // OF_SESSION - 1, at // OF_SESSION)
-        if session >= 0 and session * OF_SESSION <= at <= session * OF_SESSION + OF_SESSION
-    ]
+    session, place = divmod(RELEASES[environment].index(release), OF_SESSION)
+    return [session - 1, session] if session and place == 0 else [session]
 
 
 def _write_release(machine: Path, environment: str, release: str, listed: dict[str, dict[str, Any]]) -> None:
