@@ -46,10 +46,10 @@ def digest_of(package: str) -> str:
     return hashlib.sha256(package.encode()).hexdigest()
 
 
-def write_lock(*packages: str, tag: str = "v2.0.1") -> None:
+def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
     """A `releases.lock` in this folder with one entry, and the digest of each of its packages."""
-    digests = "".join(f'"{wheel_of(package)}" = "{digest_of(package)}"\n' for package in packages)
-    Path("releases.lock").write_text(f'"{tag} py{LANE}" = {json.dumps(packages)}\n[sha256]\n{digests}')
+    files = "".join(f'"{wheel_of(package)}" = "{digest}"\n' for package, digest in digests.items())
+    Path("releases.lock").write_text(f'"{tag} py{LANE}" = {json.dumps([*digests])}\n[sha256]\n{files}')
 
 
 class FakeUv:
@@ -148,14 +148,14 @@ LOCKED = ("torch==2.0.1", "asv-runner==0.3.2", "numpy==1.26.4", "setuptools==77.
 def test_lock_that_does_not_fit_is_refused_before_anything_is_removed(lane, conf, uv, packages, said):
     folder = Path("env", f"v2.0.1-py{LANE}")
     folder.mkdir(parents=True)
-    write_lock(*packages)
+    write_lock({package: digest_of(package) for package in packages})
     assert re.search(said, refusal(lane, conf))
     assert folder.exists()
     assert uv.calls == []
 
 
 def test_lock_without_a_digest_is_refused(lane, conf):
-    write_lock(*LOCKED)
+    write_lock({package: digest_of(package) for package in LOCKED})
     path = Path("releases.lock")
     path.write_text(path.read_text().replace(wheel_of("sympy==1.13.1"), "sympy-1.13.1-cp38-cp38-linux_x86_64.whl"))
     assert f"has no sha256 of sympy==1.13.1, which v2.0.1 needs on Python {LANE}" in refusal(lane, conf)
@@ -357,13 +357,7 @@ def test_shipped_lock_has_the_same_harness_for_every_release(package):
     assert len(found.pop()) == 1
 
 
-ALTERING = (
-    *("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "PYTORCH_JIT"),
-    *(
-        *("OMP_PROC_BIND", "KMP_AFFINITY", "MKL_CBWR", "MALLOC_ARENA_MAX", "TORCHINDUCTOR_MAX_AUTOTUNE"),
-        "A_NAME_OF_TOMORROW",
-    ),
-)
+ALTERING = ("PYTHONDONTWRITEBYTECODE", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "OMP_PROC_BIND", "A_NAME_OF_TOMORROW")
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from torch_history.releases import added, environments, intact
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
 
 from .processes import ROOT, lives, program, until
+from .test_environments import LANE, write_lock
 
-LANE = "{}.{}".format(*sys.version_info[:2])
 NAME = f"v2.0.1-py{LANE}"
 VERSIONS = ("2.0.0", "2.0.1", "2.1.0")
 
@@ -44,12 +44,6 @@ def write_wheel(folder: Path, package: str, body: str = "", requires: str = "") 
         for file, text in {**files, f"{info}/RECORD": "".join(rows) + f"{info}/RECORD,,\n"}.items():
             archive.writestr(zipfile.ZipInfo(file, (2026, 1, 1, 0, 0, 0)), text)
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
-    entry = f'"{tag} py{LANE}" = {json.dumps(list(digests))}\n'
-    files = "".join(f'"{p.replace("==", "-")}-py3-none-any.whl" = "{digest}"\n' for p, digest in digests.items())
-    Path("releases.lock").write_text(f"{entry}[sha256]\n{files}")
 
 
 @pytest.fixture
