@@ -44,17 +44,11 @@ def root() -> Path:
 @pytest.fixture
 def write_releases(tmp_path: Path) -> Callable[..., Path]:
     """Writes a releases.toml of the versions given, one on the first of each month from January 2024 on."""
+    from .result_files import write_axis
 
-    def write(*versions: str, pythons: tuple[str, ...] = ("3.11",), more: str = "") -> Path:
-        path = tmp_path / "releases.toml"
-        path.write_text(
-            "".join(
-                f'[[release]]\nversion = "{version}"\ndate = "{2024 + i // 12}-{1 + i % 12:02}-01"\n'
-                f'date_source = "index"\npythons = {list(pythons)}\ncuda = "12.1"\n{more}\n'
-                for i, version in enumerate(versions)
-            )
-        )
-        return path
+    def write(*versions: str, **more: Any) -> Path:
+        dates = {version: f"{2024 + i // 12}-{1 + i % 12:02}-01" for i, version in enumerate(versions)}
+        return write_axis(tmp_path / "releases.toml", dates, **more)
 
     return write
 

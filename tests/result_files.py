@@ -9,6 +9,17 @@ MILLISECONDS = 1767225600000
 """2026-01-01, as asv writes a date."""
 
 
+def write_axis(path: Path, dates: Mapping[str, str], pythons: Sequence[str] = ("3.11",), more: str = "") -> Path:
+    """A releases.toml of these versions with their dates."""
+    entries = (
+        f'[[release]]\nversion = "{version}"\ndate = "{date}"\ndate_source = "index"\n'
+        f'pythons = {[*pythons]}\ncuda = "12.1"\n{more}\n'
+        for version, date in dates.items()
+    )
+    path.write_text("".join(entries), encoding="utf-8")
+    return path
+
+
 def write_machine(folder: Path, **more: str) -> None:
     """The record of the machine that `folder` is named after."""
     folder.mkdir(parents=True, exist_ok=True)

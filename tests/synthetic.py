@@ -13,7 +13,7 @@ from asv.config import Config
 import torch_history.releases.repository  # noqa: F401  asv reads a list of releases with this loaded
 
 from .processes import ROOT
-from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
+from .result_files import benchmark, launch_line, write_axis, write_benchmarks, write_machine, write_release
 
 QUESTIONS = ("intersection", "saved_tensors", "warm_up", "batching", "selection")
 METRICS = {"time": 3, "peak_memory": 1, "operators": 1, "allocations": 1}
@@ -32,13 +32,9 @@ def tag(i: int) -> str:
 def write_tree(folder: Path, releases: int, series: int, machines: int = 2) -> Config:
     """Writes releases.toml and results/ into `folder`. Returns the configuration to publish it with."""
     first = datetime.date(2000, 1, 1)
-    entries = [
-        f'[[release]]\nversion = "{tag(i)[1:]}"\ndate = "{first + datetime.timedelta(days=9 * i)}"\n'
-        'date_source = "index"\npythons = ["3.11"]\ncuda = "12.1"\n'
-        for i in range(releases)
-    ]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "releases.toml").write_text("\n".join(entries), encoding="utf-8")
+    dates = {tag(i)[1:]: str(first + datetime.timedelta(days=9 * i)) for i in range(releases)}
+    write_axis(folder / "releases.toml", dates)
     cases = [f"variant_{i}" for i in range(series // (len(QUESTIONS) * len(METRICS)))]
     benchmarks = [
         f"{question}.{question.title().replace('_', '')}.track_{metric}" for question in QUESTIONS for metric in METRICS

@@ -24,7 +24,7 @@ from torch_history.system.errors import UserError
 from torch_history.system.scratch import mark
 
 from .processes import ROOT
-from .result_files import benchmark, write_benchmarks, write_machine, write_release
+from .result_files import benchmark, write_axis, write_benchmarks, write_machine, write_release
 
 VERSIONS = ("2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.5.1", "2.6.0", "2.7.0", "2.7.1", "2.8.0", "2.9.0")
 MACHINE, OTHER = "test-box", "another-box"
@@ -47,14 +47,9 @@ def seconds(position: int) -> list[float | None]:
 
 def write_results(root: Path) -> Config:
     """A results tree of two machines, and the configuration that asv would have loaded for it."""
-    results, axis = root / "results", root / "releases.toml"
-    axis.write_text(
-        "".join(
-            f'[[release]]\nversion = "{version}"\ndate = "{2023 + i // 4}-{1 + 3 * (i % 4):02}-15"\n'
-            'date_source = "estimated"\npythons = ["3.11"]\ncuda = "12.1"\n\n'
-            for i, version in enumerate(VERSIONS)
-        )
-    )
+    results = root / "results"
+    dates = {version: f"{2023 + i // 4}-{1 + 3 * (i % 4):02}-15" for i, version in enumerate(VERSIONS)}
+    axis = write_axis(root / "releases.toml", dates)
     listed = {TIME: benchmark(TIME, "1", [VARIANTS], "seconds"), BYTES: benchmark(BYTES, "1", [], "bytes")}
     listed[TIME] |= {"param_names": ["variant"], "type": "time"}
     listed[BYTES] |= {"param_names": []}
