@@ -1,7 +1,6 @@
 """Does a fleet finish with every launch once, whatever ends its jobs or its head? `python -m tests.test_fleet FLEET NUMBER`
 plays a job, whose cases are launches with names of their own."""
 
-import fcntl
 import gzip
 import itertools
 import os
@@ -31,7 +30,7 @@ from torch_history.system.errors import UserError
 from torch_history.system.locks import locked
 
 from .loopback_slurm import Cluster, cluster, missing
-from .processes import program, until
+from .processes import lives, program, until
 from .result_files import write_machine
 
 MACHINE, CASES, PAUSE = "a-node", 4, "TORCH_HISTORY_TEST_PAUSE"
@@ -64,7 +63,7 @@ def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
 
 
 class Local:
-    """As Slurm, with processes here. Each holds a lock on a file that names it, from its first moment to its last."""
+    """As Slurm, with processes here, each of which a file names."""
 
     seconds = 0.1
 
@@ -73,26 +72,17 @@ class Local:
 
     def submit(self, numbers: Sequence[int], at_once: int) -> None:
         for number in numbers:
-            log, lock = log_of(self._fleet, number), self._fleet / "processes" / str(number)
-            for path in (log, lock):
+            log, name = log_of(self._fleet, number), self._fleet / "processes" / str(number)
+            for path in (log, name):
                 path.parent.mkdir(exist_ok=True)
             command = [sys.executable, "-m", "tests.test_fleet", str(self._fleet), str(number)]
-            with lock.open("w") as held, log.open("ab") as said:
-                fcntl.flock(held, fcntl.LOCK_EX)
-                process = subprocess.Popen(
-                    command, stdout=said, stderr=said, pass_fds=[held.fileno()], start_new_session=True
-                )
-                held.write(str(process.pid))
+            with log.open("ab") as said:
+                process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+            name.write_text(str(process.pid))
 
     def live(self) -> dict[int, str]:
-        found = {}
-        for path in self._fleet.glob("processes/*"):
-            with path.open() as stream:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    found[int(path.name)] = f"running as process {stream.read()}"
-        return found
+        named = {int(path.name): path.read_text() for path in self._fleet.glob("processes/*")}
+        return {number: f"running as process {process}" for number, process in named.items() if lives(process)}
 
     def cancel(self) -> None:
         for words in self.live().values():
