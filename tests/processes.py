@@ -39,6 +39,11 @@ def compiled(path: Path, code: str, *options: str) -> Path:
     return path
 
 
+def listing(folder: Path) -> dict[str, bytes]:
+    """What the files of a folder hold, by their paths in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     ends = time.monotonic() + seconds
     while not true():

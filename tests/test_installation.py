@@ -20,7 +20,7 @@ from uv import find_uv_bin
 from torch_history.releases import added, environments, intact
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
 
-from .processes import ROOT, lives, program, until
+from .processes import ROOT, listing, lives, program, until
 from .test_environments import LANE, write_lock
 
 NAME = f"v2.0.1-py{LANE}"
@@ -133,10 +133,6 @@ def test_digests_are_of_what_was_installed_wherever_that_is(conf, wheels):
     assert second["helper==1.0"] != first["helper==1.0"]
 
 
-def files_in(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_prune_leaves_what_other_projects_use(conf, wheels, tmp_path, monkeypatch):
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "theirs" / "uv"))
     lock_all(wheels)
@@ -145,10 +141,10 @@ def test_prune_leaves_what_other_projects_use(conf, wheels, tmp_path, monkeypatc
     subprocess.run([*uv, "venv", "--python", sys.executable, str(tmp_path / "other")], check=True)
     subprocess.run([*uv, "pip", "install", "--python", python, "torch==2.0.1"], check=True)
     install(conf)
-    theirs = files_in(tmp_path / "theirs")
+    theirs = listing(tmp_path / "theirs")
     assert any(path.endswith("torch.py") for path in theirs)
     assert environments.prune(Path("env"), lambda tag: True) == [NAME]
-    assert files_in(tmp_path / "theirs") == theirs
+    assert listing(tmp_path / "theirs") == theirs
 
 
 def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, wheels):

@@ -20,14 +20,10 @@ from torch_history.site.folder import SCRATCH, require_replaceable
 from torch_history.system.errors import UserError
 from torch_history.system.scratch import MARK, MARK_TEXT, mark, scratch
 
-from .processes import ROOT, ran
+from .processes import ROOT, listing, ran
 from .synthetic import write_tree
 
 REMOTE = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""", re.I)
-
-
-def listing(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
