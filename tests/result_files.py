@@ -9,11 +9,11 @@ MILLISECONDS = 1767225600000
 """2026-01-01, as asv writes a date."""
 
 
-def write_axis(path: Path, dates: Mapping[str, str], pythons: Sequence[str] = ("3.11",), more: str = "") -> Path:
+def write_axis(path: Path, dates: Mapping[str, str], pythons: Sequence[str] = ("3.11",)) -> Path:
     """A releases.toml of these versions with their dates."""
     entries = (
         f'[[release]]\nversion = "{version}"\ndate = "{date}"\ndate_source = "index"\n'
-        f'pythons = {[*pythons]}\ncuda = "12.1"\n{more}\n'
+        f'pythons = {[*pythons]}\ncuda = "12.1"\n\n'
         for version, date in dates.items()
     )
     path.write_text("".join(entries), encoding="utf-8")

@@ -72,19 +72,10 @@ def _write_release(machine: Path, i: int, listed: dict[str, dict[str, Any]]) -> 
         variants, (size,) = listed[name]["params"]
         for round in range(1, METRICS[name.rpartition(".track_")[2]] + 1):
             numbers = [number(machine.name, i, name, case, round + 10 * session) for case in range(len(variants))]
-            cases = [
-                {
-                    "parameters": [variant, size],
-                    **({"samples": [one] * 3} if name.endswith("_time") else {"value": one}),
-                }
-                for variant, one in zip(variants, numbers, strict=True)
-            ]
-            more = {
-                "round": round,
-                "launch": f"{session:04x}{round:02x}{i:04x}",
-                "facts": {"conditions": {"load": 0.1}},
-            }
-            more |= {"session": f"session-{session:04}"}
+            found = [{"samples": [one] * 3} if name.endswith("_time") else {"value": one} for one in numbers]
+            cases = [{"parameters": [of, size], **number} for of, number in zip(variants, found, strict=True)]
+            more = {"round": round, "launch": f"{session:04x}{round:02x}{i:04x}", "session": f"session-{session:04}"}
+            more |= {"facts": {"conditions": {"load": 0.1}}}
             more |= {"started_at": f"2026-01-01T{session // 60 % 24:02}:{session % 60:02}:{round:02}+00:00"}
             lines.append(launch_line(tag(i), name, "1", cases, ENVIRONMENT, **more))
             newest[name] = numbers

@@ -11,10 +11,11 @@ from tools.pages import coverage
 from torch_history.cli import main, output
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch, append_launches, read_launches
+from torch_history.store.launches import Case, append_launches, read_launches
 
 from .lab import AXIS, MACHINE
 from .processes import ROOT, ran
+from .test_verdicts import launch
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,8 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
     shared = plan.SHARED
     assert new(AXIS) == tuple(tags[-1 - shared :])
     for tag, expected in ((tags[-4], tuple(tags[-3 - shared :])), (tags[-1], ())):
-        append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [launch(tag, Case(("'f'",), value=1.0))])
+        one = launch(tag, "q.Q.track_time", Case(("'f'",), value=1.0))
+        append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [one])
         assert new(AXIS) == expected
     patch = structs.replace(AXIS.releases[-2], date=AXIS.releases[-1].date)
     late = Axis([*AXIS.releases[:-2], patch, AXIS.releases[-1]])
@@ -61,22 +63,17 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
     assert "Nothing is new." in answer.output
 
 
-def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Launch:
-    facts = {"torch": release}
-    return Launch("s", 1, release, release, "release-py3.11", benchmark, "1", "2026-01-01", 1.0, facts, cases)
-
-
 def test_how_much_was_measured_is_said_by_lane_and_question():
     times = {"v2.0.0": (1.0, 1.001, 1.0), "v2.0.1": (1.5, 1.501, 1.499), "v2.1.0": (1.5, 1.6, 1.45)}
     launches = [
-        structs.replace(launch(tag, Case(("'f'", "'small'"), samples=(seconds,))), round=turn, launch=f"{tag}{turn}")
+        launch(tag, "q.Q.track_time", Case(("'f'", "'small'"), samples=(seconds,)), round=turn)
         for tag, of_tag in times.items()
         for turn, seconds in enumerate(of_tag, 1)
     ]
     peaks = {"v2.0.0": 8.0, "v2.0.1": 8.0, "v2.1.0": 16.0, "v2.1.1": 16.0}
     for tag, peak in peaks.items():
         cases = (Case(("'f'", "'small'"), value=peak), Case(("'g'", "'small'"), unavailable="needs a GPU"))
-        launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
+        launches.append(launch(tag, "q.Q.track_peak_memory", *cases))
     rows = coverage.document({"m": launches}, AXIS).splitlines()
     assert "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |" in rows
     assert rows[-1] == "| m | release-py3.11 | 1 | 1 none |"

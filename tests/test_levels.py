@@ -37,12 +37,7 @@ def drawn(sessions: list[tuple[list[int], int]], seed: int) -> Launches:
             for release in releases:
                 noise = chance.normal(0, math.sqrt(NOISE.variance[session]))
                 rows.append((release, session, number, 0.1 * release + besides + here + again[release] + noise))
-    return Launches(
-        np.array([row[0] for row in rows]),
-        np.array([row[1] for row in rows]),
-        np.array([row[2] for row in rows]),
-        np.array([row[3] for row in rows]),
-    )
+    return Launches(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def whole(launches: Launches, random: Random) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

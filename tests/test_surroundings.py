@@ -27,10 +27,8 @@ from .test_verdicts import NEW, OLD, counted, only, timed
 
 SHELL = {
     **{"PATH": "/bin", "HOME": "/h", "LC_ALL": "C", "XDG_CACHE_HOME": "/c", "CUDA_VISIBLE_DEVICES": "1", "CC": "gcc"},
-    **{
-        **{"PYTORCH_JIT": "0", "MALLOC_ARENA_MAX": "1", "OMP_PROC_BIND": "close", "LD_LIBRARY_PATH": "/x"},
-        "SECRET_TOKEN": "s",
-    },
+    **{"PYTORCH_JIT": "0", "MALLOC_ARENA_MAX": "1", "OMP_PROC_BIND": "close", "LD_LIBRARY_PATH": "/x"},
+    "SECRET_TOKEN": "s",
     **{"GLIBC_TUNABLES": "glibc.malloc.check=3", "TORCH_HISTORY_THREADS": "2", "CFLAGS": "-O0", "PYTHONHASHSEED": "1"},
 }
 

@@ -31,8 +31,9 @@ from torch_history.store.launches import (
     read_launches,
 )
 
+from .test_launches import ENVIRONMENT, some_launch
+
 SITE = Path(__file__).resolve().parents[1] / "torch_history" / "site"
-ENVIRONMENT = "release-py3.11"
 SEEDS = 24
 
 VARIANTS = ("eager", "scripted", "re_traced", "frozen", "<img src=x> | *a*", "under_score_ @me #1", "o'brien", "")
@@ -137,20 +138,11 @@ def launches_of(chance: random.Random, tags: list[str]) -> list[Launch]:
                 drift = chance.gauss(0, 0.2)
                 for tag in chance.sample(together, len(together)) * chance.choice((1, 1, 1, 2)):
                     disturbed = {"conditions": {"disturbed": "a neighbour"}} if chance.random() < 0.1 else {}
-                    launch = Launch(
-                        session=f"session-{session}",
-                        round=turn,
-                        launch=f"{len(found):08x}",
-                        release=tag,
-                        environment=ENVIRONMENT,
-                        benchmark=f"{question}.track_{metric}",
-                        version="1",
-                        started_at=f"2026-01-01T00:00:00.{len(found):06}",
-                        duration=1.0,
-                        facts={**disturbed, **fleet},
-                        cases=tuple(truth.case(tag, question, metric, case, drift) for case in asked),
-                    )
-                    found.append(launch)
+                    which = {"session": f"session-{session}", "round": turn, "release": tag}
+                    which |= {"benchmark": f"{question}.track_{metric}", "facts": {**disturbed, **fleet}}
+                    which |= {"started_at": f"2026-01-01T00:00:00.{len(found):06}"}
+                    cases = tuple(truth.case(tag, question, metric, case, drift) for case in asked)
+                    found.append(some_launch(f"{len(found):08x}", cases=cases, **which))
     return found + [scattered(launch) for launch in found if launch.benchmark.endswith(".track_time")]
 
 
