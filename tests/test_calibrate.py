@@ -16,6 +16,8 @@ from torch_history.cli import running
 from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
 
+from .test_verdicts import launch as of_release
+
 VARIANTS = [f"variant {i}" for i in range(60)]
 ROUNDS = 8
 
@@ -27,16 +29,13 @@ def time_planted_in(variant: str) -> float:
 def launch(arm: str, turn: int, metric: str, values: dict[str, float | str], **facts: object) -> Launch:
     """One launch; a string is why a case failed."""
     timed = metric == "time"
-    cases = tuple(
+    cases = (
         Case((f"'{variant}'", "'small'"), failed=value)
         if isinstance(value, str)
         else Case((f"'{variant}'", "'small'"), **({"samples": (value,)} if timed else {"value": value}))
         for variant, value in values.items()
     )
-    return Launch(
-        "s", turn, f"{arm} {turn} {timed}", arm, "release-py3.11", f"selection.Selection.track_{metric}", "1",
-        f"2026-01-{turn:02}T00:00:00+00:00", 60.0, dict(facts), cases,
-    )  # fmt: skip
+    return of_release(arm, f"selection.Selection.track_{metric}", *cases, round=turn, facts=dict(facts))
 
 
 Keep = Callable[..., Path]

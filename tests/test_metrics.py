@@ -12,10 +12,11 @@ from contract.own_file import MEASURABLE
 from torch_history.analysis.compare import sentence
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import judge
-from torch_history.store.launches import Case, Launch
+from torch_history.store.launches import Case
 from torch_history.store.sources import versions
 
 from .processes import ROOT
+from .test_launches import some_launch
 
 
 @pytest.mark.parametrize("benchmark", sorted(versions(ROOT)))
@@ -44,6 +45,16 @@ def test_every_row_is_consistent():
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
 
 
+MEMORY, GROWTH = (
+    Series("release-py3.11", f"mine.Memory.track_resident_{metric}", ("'f'", "''")) for metric in ("memory", "growth")
+)
+
+
+def launches_of(numbers: list[float], *detectable: int) -> Any:
+    least = detectable or [None] * len(numbers)
+    return [(None, Case(GROWTH.parameters, value=n, detectable=of)) for n, of in zip(numbers, least, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("olds", "news", "verdict"),
     [
@@ -54,12 +65,7 @@ def test_every_row_is_consistent():
     ],
 )
 def test_memory_of_a_process_has_changed_where_all_launches_are_apart(olds, news, verdict):
-    series = Series("release-py3.11", "mine.Memory.track_resident_memory", ("'f'", "''"))
-
-    def launches(numbers: list[float]) -> Any:
-        return [(None, Case(series.parameters, value=number)) for number in numbers]
-
-    assert judge(series, launches(olds), launches(news)).verdict is verdict
+    assert judge(MEMORY, launches_of(olds), launches_of(news)).verdict is verdict
 
 
 def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeypatch):
@@ -75,14 +81,6 @@ def test_what_can_be_measured_is_listed_with_unit_and_meaning():
     page = (ROOT / "docs" / "own-workload.md").read_text(encoding="utf-8").partition("## What can be measured\n")[2]
     listed = re.findall(r"^\| `(\w+)` \| (\w+) \| \S.+ \|$", page.partition("\n## ")[0], re.M)
     assert listed == [(name, METRICS[name].unit) for name in MEASURABLE]
-
-
-GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "''"))
-
-
-def launches_of(numbers: list[float], *detectable: int) -> Any:
-    least = detectable or [None] * len(numbers)
-    return [(None, Case(GROWTH.parameters, value=n, detectable=of)) for n, of in zip(numbers, least, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -130,13 +128,9 @@ def test_interval_of_growth_holds_the_true_change_as_often_as_the_page_says(coun
 
 
 def test_a_process_that_begins_to_grow_is_not_broken():
-    series = Series("release-py3.11", "mine.Memory.track_resident_memory", ("'f'", "''"))
 
     def judged(**found: Any) -> Any:
-        case = Case(series.parameters, **found)
-        names = ("l", "v2.15.0", series.environment, series.benchmark, "1", "2026-01-01T00:00:00")
-        launch = Launch("s", 1, *names, 1.0, {}, ())
-        return judge(series, [(launch, Case(series.parameters, value=1e8))], [(launch, case)])
+        return judge(MEMORY, launches_of([1e8]), [(some_launch(), Case(MEMORY.parameters, **found))])
 
     grows = judged(unavailable="it grows by 9 B at each call")
     assert grows.verdict is Verdict.CANT_TELL

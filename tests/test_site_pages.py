@@ -155,13 +155,18 @@ def test_points_are_reached_with_the_keyboard_and_lead_to_their_history(site: Pa
     assert page.locator(".told").count() == 1
 
 
+def findings_of(page: Any) -> list[str]:
+    """All findings that a page tells, after their verdicts."""
+    page.locator("#more-findings > summary").evaluate_all("nodes => nodes.forEach((node) => node.click())")
+    items = page.locator(".findings > li > details > summary").all_inner_texts()
+    return sorted(plain(text).partition(" ")[2] for text in items)
+
+
 def test_findings_are_those_of_the_command_and_stay_open(site: Path, page: Any) -> None:
     show(page, site, "index")
     comparison = newest(site)
-    page.locator("#more-findings > summary").evaluate_all("nodes => nodes.forEach((node) => node.click())")
-    items = page.locator(".findings > li > details > summary").all_inner_texts()
     words = [finding["words"].replace("`", "") for finding in comparison["findings"]]
-    assert sorted(plain(text).partition(" ")[2] for text in items) == sorted(plain(text) for text in words)
+    assert findings_of(page) == sorted(plain(text) for text in words)
     first = page.locator(".findings > li").first
     first.locator("summary").first.click()
     title = next(each for each in comparison["findings"] if each["words"].replace("`", "") in plain(first.inner_text()))
@@ -548,22 +553,16 @@ def test_advice_is_for_the_release_that_is_chosen(site: Path, page: Any) -> None
 def test_a_release_says_what_it_changed_and_what_it_could_not_run(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "release", release="v2.1.0")
     comparison = find(lab / "results", MACHINE, ENVIRONMENT, "v2.0.1", "v2.1.0")
-    page.locator("#more-findings > summary").evaluate_all("nodes => nodes.forEach((node) => node.click())")
-    told = page.locator(".findings > li > details > summary").all_inner_texts()
     words = [plain(finding.words.replace("`", "")) for finding in comparison.findings]
-    assert sorted(plain(text).partition(" ")[2] for text in told) == sorted(words)
+    assert findings_of(page) == sorted(words)
     page.locator("#missing > summary").click()
     page.locator("#missing .reasons").first.wait_for()
     assert "save_on_cpu with pinned memory needs a GPU" in page.locator("#missing").inner_text()
     page.locator("#environment > summary").click()
     page.locator("#environment .facts").first.wait_for()
-    facts = dict(
-        zip(
-            page.locator(".facts").first.locator("tbody th").all_text_contents(),
-            page.locator(".facts").first.locator("tbody tr td:nth-child(2)").all_text_contents(),
-            strict=True,
-        )
-    )
+    table = page.locator(".facts").first
+    values = table.locator("tbody tr td:nth-child(2)").all_text_contents()
+    facts = dict(zip(table.locator("tbody th").all_text_contents(), values, strict=True))
     recorded = next(release["facts"] for release in data_of(site)["releases"] if release["tag"] == "v2.1.0")
     assert facts["onednn"] == recorded["onednn"]
     assert facts["cuda"] == recorded["cuda"]

@@ -22,6 +22,7 @@ from torch_history.measuring.turns import LEAST_TURNS, Turns, ask_in_turns
 from torch_history.store.launches import Case, Launch, machines_in, read_launches
 
 from .processes import ROOT
+from .test_verdicts import launch
 
 RESULTS = ROOT / "results"
 
@@ -194,13 +195,10 @@ def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch
 def launches(of: dict[str, list[list[float]]]) -> list[Launch]:
     """Rounds of one session: release -> the turns of each round."""
     return [
-        Launch(
-            "s", number, f"{release}{number}", release, "e", BENCHMARK["name"], "1", f"2026-01-01T00:00:{number:02}+00:00",
-            1.0, {}, (Case(("'x'",), samples=(min(turns),), turns=tuple(turns)),),
-        )
+        launch(release, BENCHMARK["name"], Case(("'x'",), samples=(min(turns),), turns=tuple(turns)), round=number)
         for release, rounds in of.items()
         for number, turns in enumerate(rounds, start=1)
-    ]  # fmt: skip
+    ]
 
 
 def seen(of: dict[str, list[list[float]]]) -> dict[str, list[Any]]:
