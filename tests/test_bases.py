@@ -18,6 +18,7 @@ from torch_history.store.sources import versions
 from .lab import AXIS
 from .processes import ROOT
 from .result_files import write_machine
+from .test_verdicts import launch as of_release
 
 PEAK = "intersection.Intersection.track_peak_memory"
 TIME = "batching.Batching.track_time"
@@ -38,16 +39,13 @@ def launch(
     release: str, benchmark: str, cases: Mapping[tuple[str, str], float | None], device: str, lane: str, turn: int = 1
 ) -> Launch:
     """One launch; a case without a number is not available."""
-    found = tuple(
-        Case((repr(variant), repr(size)), value=number)
-        if number
-        else Case((repr(variant), repr(size)), unavailable="no")
+    found = (
+        Case((repr(variant), repr(size)), **({"value": number} if number else {"unavailable": "no"}))
         for (variant, size), number in cases.items()
     )
     facts = {"device": device, "threads": 1, "torch": release}
-    version = versions(ROOT)[benchmark]
-    about = (f"{release} {turn}", f"v{release}", lane, benchmark, version, f"2026-01-0{turn}T00:00:00+00:00")
-    return Launch("s", turn, *about, 1.0, facts, found)
+    which = {"environment": lane, "version": versions(ROOT)[benchmark], "round": turn, "facts": facts}
+    return of_release(f"v{release}", benchmark, *found, **which)
 
 
 def peaks(

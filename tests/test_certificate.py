@@ -18,9 +18,9 @@ from recorder.certificate import Answer, Asked, Difference, Here
 from torch_history.cli import main
 from torch_history.measuring.kit.check import check
 from torch_history.measuring.upgrading import fits as answer
-from torch_history.releases.axis import Axis
 from torch_history.system.files import read_object
 
+from .lab import AXIS
 from .processes import ROOT, ran
 
 GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}
@@ -150,9 +150,8 @@ def test_a_certificate_is_written_and_results_read_as_before(results, monkeypatc
     monkeypatch.setattr(answer, "made", lambda *_: built)
     monkeypatch.setattr(certificate, "read", lambda _: told(waits=1))
     monkeypatch.setattr(certificate, "ask", lambda *_: recorded(waits=9))
-    axis = Axis.load(ROOT / "releases.toml")
     results.mkdir(parents=True, exist_ok=True)
-    before = check(results, axis)
+    before = check(results, AXIS)
     asked = CliRunner().invoke(main, ["certify", str(tmp_path / "gpu.json")])
     assert asked.exit_code == 3, asked.output
     assert "intersection eager small: waits is 1 on the GPU and 9 on the recorder (unexplained)" in asked.output
@@ -160,7 +159,7 @@ def test_a_certificate_is_written_and_results_read_as_before(results, monkeypatc
     assert path.name == "v2.15.0-tesla-t4.certificate"
     text = read_object(path)
     assert [(each["what"], each["gpu"], each["recorder"]) for each in text["differences"]] == [("waits", 1, 9)]
-    assert check(results, axis).problems == before.problems
+    assert check(results, AXIS).problems == before.problems
 
 
 WORKS = """

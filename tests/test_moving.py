@@ -18,6 +18,7 @@ from torch_history.releases import moving
 from torch_history.releases.requirement_files import read
 from torch_history.system.errors import UserError
 
+from .lab import AXIS
 from .processes import ROOT, program, ran
 
 FORMS = {
@@ -58,13 +59,9 @@ def test_each_form_of_requirements_asks_for_the_torch_that_it_names(tmp_path, na
     text, versions = FORMS[name]
     (tmp_path / name).write_text(text)
     wanted = read(tmp_path / name).packages.get("torch")
-    known = [each["version"] for each in _releases()]
+    known = [each.version for each in AXIS.releases]
     assert [each for each in known if wanted is not None and wanted.contains(each)][: len(versions)] == versions
     assert (wanted is None) == (not versions)
-
-
-def _releases():
-    return tomllib.loads((ROOT / "releases.toml").read_text())["release"]
 
 
 def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):

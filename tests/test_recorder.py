@@ -20,9 +20,9 @@ from recorder import Refused, record
 from recorder.build import Built, Wheel, build, compile_bodies, cudnn_source, link, redirection_source, stub_source
 from recorder.cards import DEVICES, cards, source
 from recorder.environments import create
-from torch_history.releases.axis import Axis
 
 from . import caching_allocator
+from .lab import AXIS
 from .processes import ROOT, compiled, ran
 
 DECLARATIONS = """
@@ -428,8 +428,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory) -> Built:
 
 
 def installed(version: str, python: str, folder: Path) -> Built:
-    release = Axis.load(ROOT / "releases.toml").find(version)
-    return build(create(release, python, folder / version))
+    return build(create(AXIS.find(version), python, folder / version))
 
 
 def run(built: Built, script: str, unfinished: bool = False, words: tuple[str, ...] = (), **how: Any) -> str:
@@ -713,5 +712,5 @@ def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built)
 def test_a_folder_of_someone_elses_is_never_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(Refused, match="did not make"):
-        create(Axis.load(ROOT / "releases.toml").find("2.15.0"), "3.11", tmp_path)
+        create(AXIS.find("2.15.0"), "3.11", tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"

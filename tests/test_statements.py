@@ -1,6 +1,7 @@
 """Do sentences with numbers, written by hand in docs/questions, say what the committed results hold? Each is looked for in
 its page word for word, and each number in it is computed anew."""
 
+import functools
 import itertools
 import re
 import statistics
@@ -15,7 +16,7 @@ from torch_history.store.launches import read_on_axis
 from .lab import AXIS
 from .processes import ROOT
 
-MACHINE = "amd-epyc-family-26-model-2-2-cores"
+MACHINE, STARTED_ON = "amd-epyc-family-26-model-2-2-cores", "amd-epyc-family-25-model-17-2-cores"
 LANES = ("release-py3.9", "release-py3.11")
 
 
@@ -28,29 +29,30 @@ def said(page: str, sentence: str) -> list[float]:
     return [float(number) for number in found.groups()]
 
 
-@pytest.fixture(scope="module")
-def lanes() -> dict[str, History]:
-    questions = ("saved_tensors", "warm_up")
-    return {lane: history(read_on_axis(ROOT / "results", MACHINE, AXIS, lane, questions)) for lane in LANES}
+@functools.cache
+def measured(question: str, lane: str) -> History:
+    """What the machine has of a question of which its page speaks."""
+    machine = STARTED_ON if question == "start_up" else MACHINE
+    return history(read_on_axis(ROOT / "results", machine, AXIS, lane, (question,)))
 
 
-def test_what_checkpoint_lost_in_2_1_0(lanes):
+def test_what_checkpoint_lost_in_2_1_0():
     sentence = "`checkpoint` of a small step (`loop`) takes # to # times as long on 2.1.0 as on 2.0.1"
     ratios = [
         change.ratio
-        for found in lanes.values()
-        for change in compare_history(found, "v2.0.1", "v2.1.0")
+        for lane in LANES
+        for change in compare_history(measured("saved_tensors", lane), "v2.0.1", "v2.1.0")
         if (change.series.metric, change.series.parameters) == ("time", ("'checkpoint'", "'loop, no gradient'"))
     ]
     assert said("saved_tensors", sentence) == [round(ratio, 1) for ratio in sorted(filter(None, ratios))]
 
 
-def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes):
+def test_launches_in_which_torchscript_stalled_without_a_fuser():
     first, last = AXIS.position("v1.10.0"), AXIS.position("v2.0.1")
     slowest = [
         case.number
-        for found in lanes.values()
-        for series, of in found.items()
+        for lane in LANES
+        for series, of in measured("warm_up", lane).items()
         if series.metric == "worst_over_median" and series.parameters[0] in ("'scripted'", "'traced'")
         for release, pairs in of.items()
         if not first <= AXIS.position(release) <= last
@@ -67,13 +69,9 @@ def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes):
     ]
 
 
-STARTED_ON = "amd-epyc-family-25-model-17-2-cores"
-
-
 def started(lane: str, old: str, new: str) -> dict[tuple[str, str], Change]:
     """Metric and variant of start_up -> what became of it from one release to another."""
-    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, lane, ("start_up",)))
-    changes = compare_history(found, old, new)
+    changes = compare_history(measured("start_up", lane), old, new)
     return {(change.series.metric, change.series.parameters[0].strip("'")): change for change in changes}
 
 
@@ -83,8 +81,8 @@ def megabytes(*numbers: float | None) -> list[float]:
 
 def resident(lane: str) -> dict[str, dict[str, float]]:
     """Release -> session -> the median of the memory that is resident after the import."""
-    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, lane, ("start_up",)))
-    (of,) = (of for one, of in found.items() if (one.metric, one.parameters[0]) == ("start_resident", "'import_torch'"))
+    every, wanted = measured("start_up", lane), ("start_resident", "'import_torch'")
+    (of,) = (of for one, of in every.items() if (one.metric, one.parameters[0]) == wanted)
     numbers: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for tag, pairs in of.items():
         for launch, case in pairs:
@@ -158,17 +156,15 @@ def test_by_how_much_sessions_differ_in_resident_memory():
 
 @pytest.mark.committed
 def test_what_an_index_of_a_vector_takes_since_1_13_1():
-    lanes = {lane: history(read_on_axis(ROOT / "results", MACHINE, AXIS, lane, ("selection",))) for lane in LANES}
-
     def ratio(lane: str, old: str, new: str) -> float:
         (found,) = (
             change.ratio
-            for change in compare_history(lanes[lane], old, new)
+            for change in compare_history(measured("selection", lane), old, new)
             if (change.series.metric, change.series.parameters) == ("time", ("'index_reused'", "'vector 99 % x 100'"))
         )
         return found or 0
 
-    releases = sorted({tag for of in lanes[LANES[1]].values() for tag in of}, key=AXIS.position)
+    releases = sorted({tag for of in measured("selection", LANES[1]).values() for tag in of}, key=AXIS.position)
     later = releases[releases.index("v2.0.1") : releases.index("v2.11.0") + 1]
     ratios = {tag: ratio(LANES[1], "v1.13.1", tag) for tag in later}
     sentence = "For 99 % of a vector, 100 times, 1.13.1 took # times as long as 1.8.1"
@@ -194,14 +190,13 @@ def test_what_the_first_compile_takes_since_2_7_1():
 
 @pytest.mark.committed
 def test_what_the_first_compile_and_the_first_operators_take():
-    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, "release-py3.11", ("start_up",)))
     seconds = {
         series.parameters[0].strip("'"): {
             tag: statistics.median(case.number for _, case in pairs if case.number is not None)
             for tag, pairs in of.items()
             if any(case.number is not None for _, case in pairs)
         }
-        for series, of in found.items()
+        for series, of in measured("start_up", "release-py3.11").items()
         if series.metric == "start_time"
     }
     newest = [seconds["first_compile"][tag] for tag in ("v2.13.0", "v2.14.0", "v2.14.1", "v2.15.0")]

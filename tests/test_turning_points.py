@@ -5,10 +5,10 @@ import tomllib
 
 import pytest
 
-from torch_history.releases.axis import Axis
 from torch_history.releases.environments import prune
 from torch_history.releases.wheels import FILE, load
 
+from .lab import AXIS
 from .processes import ROOT, ran
 from .test_releases import install
 
@@ -16,7 +16,6 @@ POINTS = {
     point["name"]: point
     for point in tomllib.loads((ROOT / "contract" / "turning_points.toml").read_text(encoding="utf-8"))["point"]
 }
-AXIS = Axis.load(ROOT / "releases.toml")
 
 RUN = {
     "tf32": ("print(torch.backends.cuda.matmul.allow_tf32)", "True", "False"),
