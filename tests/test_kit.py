@@ -1,6 +1,5 @@
 """Does a kit measure where nothing can be reached, and does what comes back get filed only where all of it is right?"""
 
-import io
 import json
 import os
 import shlex
@@ -23,6 +22,7 @@ from torch_history.system.errors import UserError
 from . import lab
 from .lab import AXIS
 from .processes import program, ran
+from .test_carried import FILE, tar
 from .test_releases import environments  # noqa: F401  a fixture
 
 ANSWERS = {
@@ -97,35 +97,26 @@ def test_a_record_of_another_kind_of_machine_or_one_that_would_move_a_terminal_i
         file(packed(measured), tmp_path)
 
 
-def member(name: str, **more: object) -> tarfile.TarInfo:
-    found = tarfile.TarInfo(name)
-    for key, value in more.items():
-        setattr(found, key, value)
-    return found
-
-
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ([member("results/../../evil.json")], "which no kit writes"),
-        ([member("/etc/passwd")], "which no kit writes"),
-        ([member("results/../machine.json")], "which no kit writes"),
-        ([member("results/certificates/x.certificate")], "which no kit writes"),
-        ([member("results/\x1b]0;title\x07/x.json")], r"holds 'results/\\x1b\]0;title"),
-        ([member("results/a/b/c.json")], "which no kit writes"),
-        ([member("results/a/link.json", type=tarfile.SYMTYPE, linkname="/etc/passwd")], "which no kit writes"),
-        ([member("results/a/pipe.json", type=tarfile.FIFOTYPE)], "which no kit writes"),
-        ([member("gpu.json"), member("gpu.json")], "twice"),
-        ([member(f"results/a/{number}.json") for number in range(archive.MOST_FILES + 1)], "more than"),
+        ([("results/../../evil.json", FILE, 0)], "which no kit writes"),
+        ([("/etc/passwd", FILE, 0)], "which no kit writes"),
+        ([("results/../machine.json", FILE, 0)], "which no kit writes"),
+        ([("results/certificates/x.certificate", FILE, 0)], "which no kit writes"),
+        ([("results/\x1b]0;title\x07/x.json", FILE, 0)], r"holds 'results/\\x1b\]0;title"),
+        ([("results/a/b/c.json", FILE, 0)], "which no kit writes"),
+        ([("results/a/link.json", tarfile.SYMTYPE, 0)], "which no kit writes"),
+        ([("results/a/pipe.json", tarfile.FIFOTYPE, 0)], "which no kit writes"),
+        ([("gpu.json", FILE, 0), ("gpu.json", FILE, 0)], "twice"),
+        ([(f"results/a/{number}.json", FILE, 0) for number in range(archive.MOST_FILES + 1)], "more than"),
         ([], "is no archive of a kit"),
-        ([member("kit.json")], "holds no results"),
+        ([("kit.json", FILE, 0)], "holds no results"),
     ],
 )
 def test_an_archive_that_no_kit_wrote_is_refused(members, words, tmp_path):
     path = tmp_path / "hostile.tar.xz"
-    with tarfile.open(path, "w:xz") as stream:
-        for each in members:
-            stream.addfile(each, io.BytesIO(b""))
+    path.write_bytes(tar(*members))
     with pytest.raises(UserError, match=words):
         file(path, tmp_path)
     assert not any((tmp_path / "home").iterdir())
@@ -135,7 +126,9 @@ def test_an_archive_that_grows_without_end_is_refused(tmp_path):
     path = tmp_path / "bomb.tar.xz"
     with tarfile.open(path, "w:xz") as stream, open("/dev/zero", "rb") as zeros:
         for number in range(3):
-            stream.addfile(member(f"results/a/{number}.json", size=archive.MOST_BYTES // 2), zeros)
+            member = tarfile.TarInfo(f"results/a/{number}.json")
+            member.size = archive.MOST_BYTES // 2
+            stream.addfile(member, zeros)
     with pytest.raises(UserError, match="more than"):
         file(path, tmp_path)
 
