@@ -1,7 +1,6 @@
 """Do the three bases of a claim stand side by side, each with its own answer, and is advice given for each device?"""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +11,13 @@ from torch_history.analysis.bases import Answered, Row
 from torch_history.analysis.claims import RESULT_BYTES
 from torch_history.analysis.series import history
 from torch_history.store.certificates import Certificate
-from torch_history.store.launches import Case, Launch, append_launches
+from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
 from .lab import AXIS
 from .processes import ROOT
 from .result_files import write_machine
+from .test_compare import store
 from .test_verdicts import launch as of_release
 
 PEAK = "intersection.Intersection.track_peak_memory"
@@ -221,21 +221,15 @@ def test_a_certificate_of_another_card_or_release_says_nothing():
     assert "Matches" not in cells(row(*HOPPER, certificates=(other,)))[1]
 
 
-def write(results: Path, record: Mapping[str, Any], launches: list[Launch]) -> None:
-    folder = results / str(record["machine"])
-    write_machine(folder, **record)
-    for each in launches:
-        append_launches(folder / f"{each.release}-{each.environment}.jsonl", [each])
-
-
 def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path):
     hostile = {**CPU_RECORD, "cpu": "a | b `c` <img src=x> [x](y)"}
     machines = {
         "here": (hostile, peaks("cpu", {"2.0.1": 4.0})),
         GPU_RECORD["machine"]: (GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12")),
     }
-    for record, launches in machines.values():
-        write(tmp_path, record, launches)
+    for name, (record, launches) in machines.items():
+        write_machine(tmp_path / name, **record)
+        store(tmp_path, *launches, machine=name)
     lanes = reports.lanes(tmp_path, {name: launches for name, (_, launches) in machines.items()}, AXIS)
     found = bases.rows([lane.told for lane in lanes], AXIS)
     *_, line = reports.table(found, "docs/questions").splitlines()

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,41 +37,33 @@ def launch(arm: str, turn: int, metric: str, values: dict[str, float | str], **f
     return of_release(arm, f"selection.Selection.track_{metric}", *cases, round=turn, facts=dict(facts))
 
 
-Keep = Callable[..., Path]
-
-
-@pytest.fixture
-def keep(tmp_path) -> Keep:
+def keep(folder: Path, false: str = "", missed: str = "", operators: int = 1) -> Path:
     """Writes a calibration with 0.5 % noise in which all is well, except for what is given."""
-
-    def keep(false: str = "", missed: str = "", operators: int = 1) -> Path:
-        random = np.random.default_rng(5)
-        launches = []
-        for turn in range(1, ROUNDS + 1):
-            for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER):
-                seconds: dict[str, float | str] = {}
-                for variant in VARIANTS:
-                    level = 1.2 if (arm, variant) == (calibration.SECOND, false) else 1.0
-                    if arm == calibration.LONGER and variant != missed:
-                        level *= 1 + time_planted_in(variant)
-                    seconds[variant] = level * math.exp(random.normal(0, 0.005))
-                launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
-        for arm, planted in calibration.COUNTS.items():
-            failed = planted == "failure"
-            peak = 1000 + 4096 * (planted == "peak")
-            count = 5 + operators * (planted == "operator")
-            launches.append(launch(arm, 1, "peak_memory", dict.fromkeys(VARIANTS, "planted" if failed else peak)))
-            launches.append(launch(arm, 1, "operators", dict.fromkeys(VARIANTS, "planted" if failed else count)))
-        path = tmp_path / "results" / "here" / calibration.FOLDER / "v2.15.0-release-py3.11.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(each.to_json() + "\n" for each in launches))
-        return path
-
-    return keep
+    random = np.random.default_rng(5)
+    launches = []
+    for turn in range(1, ROUNDS + 1):
+        for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER):
+            seconds: dict[str, float | str] = {}
+            for variant in VARIANTS:
+                level = 1.2 if (arm, variant) == (calibration.SECOND, false) else 1.0
+                if arm == calibration.LONGER and variant != missed:
+                    level *= 1 + time_planted_in(variant)
+                seconds[variant] = level * math.exp(random.normal(0, 0.005))
+            launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
+    for arm, planted in calibration.COUNTS.items():
+        failed = planted == "failure"
+        peak = 1000 + 4096 * (planted == "peak")
+        count = 5 + operators * (planted == "operator")
+        launches.append(launch(arm, 1, "peak_memory", dict.fromkeys(VARIANTS, "planted" if failed else peak)))
+        launches.append(launch(arm, 1, "operators", dict.fromkeys(VARIANTS, "planted" if failed else count)))
+    path = folder / "results" / "here" / calibration.FOLDER / "v2.15.0-release-py3.11.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(each.to_json() + "\n" for each in launches))
+    return path
 
 
-def test_a_good_machine_misses_no_aim(keep):
-    found = calibration.read(keep())
+def test_a_good_machine_misses_no_aim(tmp_path):
+    found = calibration.read(keep(tmp_path))
     assert found.missed == []
     assert (found.release, found.environment) == ("v2.15.0", "release-py3.11")
     assert len(found.same) == len(VARIANTS)
@@ -85,29 +76,29 @@ def test_a_good_machine_misses_no_aim(keep):
     assert [*planted.values()][-3:] == [(60, 60), (60, 60), (120, 120)]
 
 
-def test_a_false_alarm_is_counted_and_named(keep):
-    found = calibration.read(keep(false="variant 7"))
+def test_a_false_alarm_is_counted_and_named(tmp_path):
+    found = calibration.read(keep(tmp_path, false="variant 7"))
     assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
     assert found.false_share == pytest.approx(1 / (60 + len(found.beside)))
     assert "false: selection time, variant 7 small: SLOWER, 1.2" in report.text(found)
 
 
-def test_a_change_that_is_not_found_is_counted(keep):
+def test_a_change_that_is_not_found_is_counted(tmp_path):
     variant = next(variant for variant in VARIANTS if time_planted_in(variant) == 0.2)
-    found = calibration.read(keep(missed=variant))
+    found = calibration.read(keep(tmp_path, missed=variant))
     planted = next(of for of in found.planted if of.words == "+20% time: steady calls")
     assert planted.hits == planted.series - 1
     assert found.missed == [f"+20% time: steady calls found in {100 * planted.share:.1f} %"]
 
 
-def test_a_count_that_is_not_exact_is_missed(keep):
-    found = calibration.read(keep(operators=2))
+def test_a_count_that_is_not_exact_is_missed(tmp_path):
+    found = calibration.read(keep(tmp_path, operators=2))
     assert found.missed == ["one operator more found in 0.0 %"]
 
 
-def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(keep, results, monkeypatch):
-    for more, code in (({}, 0), ({"operators": 2}, 3)):
-        path = keep(**more)
+def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(tmp_path, results, monkeypatch):
+    for operators, code in ((1, 0), (2, 3)):
+        path = keep(tmp_path, operators=operators)
         monkeypatch.setattr(running, "calibrate", lambda *_, path=path: path)
         answer = CliRunner().invoke(cli.main, ["calibrate", "2.15.0"])
         assert answer.exit_code == code, answer.output
@@ -128,8 +119,8 @@ def test_the_report_takes_a_case_to_get_what_is_planted_in_it(parameters, size):
     assert calibration.share(Series("e", "q.Q.track_forward_time", parameters)) == 0.0
 
 
-def test_intervals_are_held_against_what_was_really_planted(keep):
-    path = keep()
+def test_intervals_are_held_against_what_was_really_planted(tmp_path):
+    path = keep(tmp_path)
     (unchanged,) = calibration.read(path).held
     assert (unchanged.words, unchanged.series) == ("unchanged: steady calls", 60 + len(calibration.read(path).beside))
     assert unchanged.share > 0.9
