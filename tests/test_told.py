@@ -6,7 +6,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -310,21 +310,13 @@ def test_what_chance_drew_holds_every_verdict_and_every_kind_of_cause() -> None:
     assert any(reason.startswith("no round has a number for both") for reason in SEEN)
 
 
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page that holds the scripts that say numbers, and nothing else."""
-    tab = browser.new_page()
-    for name in ("app.js", "common.js"):
-        tab.add_script_tag(path=str(SITE / "templates" / name))
-    yield tab
-    tab.close()
-
-
 SAY = "rows => rows.map(row => torchHistory.common.human(...row))"
 
 
 @pytest.mark.browser
 def test_numbers_are_said_as_python_says_them(page: Any) -> None:
+    for name in ("app.js", "common.js"):
+        page.add_script_tag(path=str(SITE / "templates" / name))
     chance = random.Random(1)
     numbers = [10 ** chance.uniform(-12, 4.5) for _ in range(2000)]
     numbers += [base * 10.0**power for base in (1, 9.995, 9.996, 99.95, 999.5, 1.25, 2.675) for power in range(-12, 2)]
