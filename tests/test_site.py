@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from torch_history.analysis import labels
 from torch_history.analysis.compare import SAID_FIRST
-from torch_history.analysis.series import history
+from torch_history.analysis.series import History, history
 from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.cli import main
 from torch_history.releases import wheels
@@ -140,17 +140,23 @@ def test_pages_hold_what_was_stored(tmp_path: Path, page: Any) -> None:
     assert page.evaluate(asked, "claims") == expected.pop("claims")
     apart = {key: value for key, value in expected.items() if key != "regressions"}
     assert {key: whole[key] for key in apart} == apart
-    stored = history(read_launches(tmp_path / "results", "machine-0"))
-    for row, releases in zip(whole["series"], stored.values(), strict=True):
-        launches = [whole["releases"][at]["tag"] for at, _ in whole["patterns"][row["pattern"]]]
-        blocks = [whole["rounds"][block] for _, block in whole["patterns"][row["pattern"]]]
-        in_order = [releases[tag(i)] for i in range(5) if tag(i) in releases]
-        wanted = [(one, case) for pairs in in_order for one, case in pairs if case.number is not None]
-        assert row["numbers"] == [case.number for _, case in wanted]
-        assert launches == [one.release for one, _ in wanted]
-        assert blocks == [[one.session, one.round] for one, _ in wanted]
-        uneasy = [at for at, (one, _) in enumerate(wanted) if "disturbed" in one.facts["conditions"]]
-        assert row["disturbed"] == uneasy
+    require_stored(whole, history(read_launches(tmp_path / "results", "machine-0")))
+
+
+def require_stored(lane: dict[str, Any], stored: History) -> None:
+    """Each number with its launch, and each reason for having none, is as it is stored."""
+    tags = [release["tag"] for release in lane["releases"]]
+    for row, (series, releases) in zip(lane["series"], stored.items(), strict=True):
+        assert row["benchmark"] == series.benchmark
+        pairs = [pair for tag in tags for pair in releases.get(tag, ())]
+        wanted = [(one, case.number) for one, case in pairs if case.number is not None]
+        launches = [[tags[at], *lane["rounds"][block]] for at, block in lane["patterns"][row["pattern"]]]
+        assert row["numbers"] == [number for _, number in wanted]
+        assert launches == [[one.release, one.session, one.round] for one, _ in wanted]
+        assert row["disturbed"] == [at for at, (one, _) in enumerate(wanted) if "disturbed" in one.facts["conditions"]]
+        for release, reason, failed in row["missing"]:
+            case = releases[tags[release]][-1][1]
+            assert (case.reason, 1 if case.failed else 2 if case.unmeasured else 0) == (lane["reasons"][reason], failed)
 
 
 @pytest.mark.parametrize("name", [LANE, OTHER_LANE])
@@ -159,25 +165,8 @@ def test_data_are_the_stored_numbers(lab: Path, site: Path, name: str) -> None:
     assert index["schema"] == 4
     assert {each["id"] for each in index["lanes"]} == {LANE, OTHER_LANE}
     lane = read_lane(site / "data", name)
-    stored = history(
-        launch
-        for launch in read_launches(lab / "results", lane["machine"]["machine"])
-        if launch.environment == lane["environment"]
-    )
-    assert len(lane["series"]) == len(stored)
-    for row, (series, releases) in zip(lane["series"], stored.items(), strict=True):
-        assert row["benchmark"] == series.benchmark
-        numbers: dict[str, list[float]] = {}
-        for (release, _), value in zip(lane["patterns"][row["pattern"]], row["numbers"], strict=True):
-            numbers.setdefault(lane["releases"][release]["tag"], []).append(value)
-        assert numbers == {
-            tag: [case.number for _, case in pairs if case.number is not None]
-            for tag, pairs in releases.items()
-            if any(case.number is not None for _, case in pairs)
-        }
-        for release, reason, failed in row["missing"]:
-            case = releases[lane["releases"][release]["tag"]][-1][1]
-            assert (case.reason, 1 if case.failed else 2 if case.unmeasured else 0) == (lane["reasons"][reason], failed)
+    launches = read_launches(lab / "results", lane["machine"]["machine"], lane["environment"])
+    require_stored(lane, history(launches))
 
 
 def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
