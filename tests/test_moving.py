@@ -108,6 +108,10 @@ def test_code_runs_within_a_major_version_and_ptx_on_what_is_newer():
     assert not moving.runs_on(("sm_75", "sm_86"), "8.0")
     assert not moving.runs_on(("sm_75",), "9.0")
     assert moving.runs_on(("sm_75", "compute_80"), "9.0")
+    assert moving.runs_on(("sm_100a",), "10.0")
+    assert not moving.runs_on(("sm_100a", "compute_100a"), "10.3")
+    assert moving.runs_on(("sm_100f",), "10.3")
+    assert not moving.runs_on(("compute_100f",), "12.0")
 
 
 def test_companions_are_those_of_the_wheels_and_in_order():

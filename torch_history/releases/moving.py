@@ -113,12 +113,15 @@ def _gpus() -> dict[str, Any]:
 
 
 def runs_on(architectures: tuple[str, ...], capability: str) -> bool:
-    """Whether a wheel has code for a GPU. Source: CUDA C++ Programming Guide, binary and PTX compatibility."""
+    """Whether a wheel has code for a GPU: `a` stands for that GPU alone, `f` for its family. Source: CUDA C++ Programming
+    Guide, binary and PTX compatibility."""
     major, minor = map(int, capability.split("."))
     for each in architectures:
-        kind, number = re.sub(r"[af]$", "", each).split("_")
-        of = divmod(int(number), 10)
-        if (of[0] == major and of[1] <= minor) if kind == "sm" else of <= (major, minor):
+        kind, number = each.split("_")
+        of = divmod(int(number.rstrip("af")), 10)
+        is_any_newer = kind == "compute" and number.isdigit()
+        fits = of <= (major, minor) if is_any_newer else of[0] == major and of[1] <= minor
+        if fits and (not number.endswith("a") or of == (major, minor)):
             return True
     return False
 
