@@ -409,7 +409,7 @@ def test_the_code_of_compiled_libraries_is_told_apart(tmp_path: Path) -> None:
         options = ["-O1", "-shared", "-fno-toplevel-reorder", "-falign-functions=1"]
         library = compiled(folder / "libtorch_cpu.so", padding + SOURCE.format(change=change), *options)
         of = Library(library)
-        number = of.numbers["total"]
+        number = of.plain_names.index("total")
         loop = fingerprints.machine_code.function(of, number).loops[0]
         offset = next(at for at in range(library.stat().st_size) if of.address(at) == of.begin(number) + loop.begin)
         answer = {"samples": {str(library): {offset: 95}, "/lib/libc.so.6": {0: 5}}, "operators": {}, "functions": {}}
@@ -455,7 +455,7 @@ def test_a_check_that_stands_in_another_line_of_the_source_is_the_same_code(
         library.parent.mkdir(parents=True)
         compiled(library, CHECKED.format(*values), option, "-shared", "-fno-reorder-blocks-and-partition")
         of = Library(library)
-        begin = of.begin(of.numbers["item"])
+        begin = of.begin(of.plain_names.index("item"))
         offset = next(at for at in range(library.stat().st_size) if of.address(at) == begin)
         answers.append({"samples": {str(library): {offset: 200}}, "operators": {}, "functions": {}})
     assert fingerprints.pair(folders, answers).of_case(fingerprints.ONE, 1.5).kind is kind

@@ -115,12 +115,11 @@ class Contrasts:
 @dataclass(frozen=True)
 class Levels:
     """The levels of a series on `releases` (places on the axis): `level` (n), logarithms up to a common number,
-    `covariance`, its inverse, `freedom` of each difference, `tied` by rounds, and `both`, rounds with both (n x n)."""
+    `covariance`, `freedom` of each difference, `tied` by rounds, and `both`, rounds with both (n x n)."""
 
     releases: Indices
     level: Array
     covariance: Array
-    information: Array
     freedom: Array
     tied: NDArray[np.bool_]
     both: Indices
@@ -290,7 +289,6 @@ def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Ra
         of,
         level=of.level.astype(np.float32).astype(float),
         covariance=of.covariance * factor,
-        information=of.information / factor,
         freedom=np.minimum(of.freedom, noise.lent + times * own + freedom),
     )
 
@@ -486,7 +484,7 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
     held = (cells.weights @ design > 0).astype(np.intp)  # rounds x releases
     both = held.T @ held
     freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
-    return Levels(releases, level, covariance, inner, freedom, tied(both), both)
+    return Levels(releases, level, covariance, freedom, tied(both), both)
 
 
 def _freedom(leverage: Array, precision: Array, cells: Cells, noise: Noise, random: Random, covariance: Array) -> Array:

@@ -40,7 +40,6 @@ class Net:
     """What a series did over the axis: its levels at both ends, their `ratio`, and the share of each told step."""
 
     first: str
-    last: str
     before: float
     after: float
     ratio: float | None
@@ -157,8 +156,8 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     ratio = [known[i][1] / known[i - 1][1] if known[i - 1][1] else None for _, i, _ in shapes]
     both = [*zip(shapes, ratio, strict=True)]
     parts = tuple((known[i][0], of) for (kind, i, _), of in both if kind is Kind.STEP and of is not None)
-    (first, before), (last, after) = known[0], known[-1]
-    net = Net(first, last, before, after, after / before if before else None, parts)
+    (first, before), (_, after) = known[0], known[-1]
+    net = Net(first, before, after, after / before if before else None, parts)
     places = ((kind, *known[i - 1], *known[i], known[until][0], of) for (kind, i, until), of in both)
     return [Step(series, kind, old, new, end, a, b, of, of, of, net) for kind, old, a, new, b, end, of in places]
 
@@ -395,7 +394,7 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
     ends = math.exp(total - half), math.exp(total + half)
     parts = tuple((chain.tags[at[1]], math.exp(moved)) for kind, at, moved, _ in found if kind is Kind.STEP)
     slowly = any(kind is Kind.DRIFT for kind, *_ in found)  # excursions left nothing of themselves
-    net = Net(chain.tags[0], chain.tags[-1], shown[0], shown[-1], math.exp(total), parts, slowly, *ends)
+    net = Net(chain.tags[0], shown[0], shown[-1], math.exp(total), parts, slowly, *ends)
     made = []
     for kind, (old, new, until), moved, half in found:
         tags = chain.tags[old], chain.tags[new], chain.tags[until]

@@ -110,10 +110,6 @@ class Evidence:
             bounded(np.maximum(margin, exact) + often),
         )
 
-    def verdict(self, error_rate: float) -> Verdict:
-        """Of one number."""
-        return TOLD[int(self.judged(error_rate).code)] or Verdict.CANT_TELL
-
 
 TOLD = (None, Verdict.SAME, Verdict.CANT_TELL, Verdict.SLOWER, Verdict.FASTER)
 """Verdicts on times by their codes; None where nothing compares two releases."""

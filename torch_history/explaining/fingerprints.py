@@ -93,7 +93,7 @@ def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[i
     symbols = {}
     for (name, number), addresses in functions.items():
         loop = of.code(name, number).hot_loop(addresses)
-        symbols[of.key(name, number)] = sum(addresses.values()), loop.digest if loop else ""
+        symbols[key(of.libraries[name], number)] = sum(addresses.values()), loop.digest if loop else ""
     elsewhere: Counter[str] = Counter()
     for path, offsets in answer["samples"].items():
         elsewhere[places.library_name(path)] += sum(offsets.values())
@@ -116,15 +116,11 @@ class Describe:
     def __init__(self, libraries: Mapping[str, Library], with_lines: bool = True) -> None:
         self.libraries, self._with_lines = libraries, with_lines
         self._code: dict[tuple[str, int], machine_code.Function] = {}
-        self._numbers: dict[str, dict[str, int]] = {}
 
     def code(self, library: str, number: int) -> machine_code.Function:
         if (library, number) not in self._code:
             self._code[library, number] = machine_code.function(self.libraries[library], number, self._with_lines)
         return self._code[library, number]
-
-    def key(self, library: str, number: int) -> str:
-        return key(self.libraries[library], number)
 
     def symbol(self, library: str, number: int) -> Symbol:
         """A function as it is stored."""

@@ -28,7 +28,6 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         """Raises NotALibrary, and OSError where the file cannot be read."""
-        self.path = path
         with path.open("rb") as stream:
             self._data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         try:
@@ -142,11 +141,6 @@ class Library:
             (away,) = struct.unpack_from("<i", stub, jump + 2)
             return self.imported(address + jump + 6 + away)
         return self.section_at(address)
-
-    @functools.cached_property
-    def numbers(self) -> dict[str, int]:
-        """The name of a function -> its number; of several of one name the first."""
-        return {self.name(number): number for number in reversed(range(len(self)))}
 
     @functools.cached_property
     def plain_names(self) -> list[str]:

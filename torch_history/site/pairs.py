@@ -35,7 +35,7 @@ class EveryPair:
     """All comparisons of the releases `tags` of one lane, oldest first."""
 
     def __init__(self, found: History, tags: Sequence[str]) -> None:
-        self.found, self.tags, self.series = found, [*tags], [*found]
+        self.tags, self.series = [*tags], [*found]
         self.pairs: list[Pair] = [*itertools.combinations(self.tags, 2)]
         self.typical: dict[str, typical.Means] = {}
         self.shifts: dict[str, dict[str, float]] = {}

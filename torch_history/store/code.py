@@ -41,9 +41,7 @@ class Section(Struct, frozen=True, array_like=True):
     blocks: Annotated[str, Meta(max_length=2**18)]
 
     def differing(self, other: "Section") -> int:
-        """In how many blocks two sections differ; all, where they are not of one size."""
-        if self.size != other.size:
-            return max(len(self.blocks), len(other.blocks)) // 8
+        """In how many blocks two sections of one size differ."""
         places = range(0, len(self.blocks), 8)
         return sum(self.blocks[at : at + 8] != other.blocks[at : at + 8] for at in places)
 
