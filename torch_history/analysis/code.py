@@ -11,10 +11,8 @@ from typing import Any
 
 from ..store import code as stored
 from ..store.code import Code, Hot, Loop, Symbol
-from .series import Series, Verdict
+from .series import TIMES, Series, Verdict
 from .verdicts import Change
-
-TIMES = (Verdict.SLOWER, Verdict.FASTER)
 
 PART = 0.2  # share of the samples from which on changed or moved code may be what changed
 MOSTLY = 0.8  # share of the samples for code outside PyTorch; of the difference for changed code to be its cause
@@ -138,11 +136,11 @@ class CodePair:
         """What changed for a time that is `ratio` times as long, not by cases of `others`; None where nothing tells."""
         cases = filter(None, (self.case_of(series, others), self._same_in_all(series, ratio)))
         found = (self.of_case(case, ratio) for case in cases)
-        return next((one for one in found if one.kind not in SAME_CODE or _tells(one, _size(series))), None)
+        return next((one for one in found if one.kind not in SAME_CODE or _tells(one, series.size)), None)
 
     def _same_in_all(self, series: Series, ratio: float) -> str | None:
         """As `case_of`, where no instruction differs in any size that begins with the same word as the series' own."""
-        case, size = self.case_of(series), _size(series)
+        case, size = self.case_of(series), series.size
         cases = ((begin, one) for begin, known in self._known(series) for one in known)
         every = [one for begin, one in cases if _alike(size, one.removeprefix(begin))[1]]
         return case if case in every and all(self.of_case(one, ratio).kind in SAME_CODE for one in every) else None
@@ -192,14 +190,8 @@ class CodePair:
 
     def _within_kernel(self, one: Function, case: str) -> Function:
         """What only one end has is a kernel that changed, if others of its kernel run at both. Old MKL has no names."""
-        kernels = [
-            {
-                (of.name.partition(" in ")[0], of.source)
-                for key in end.series[case].symbols
-                if (of := end.symbols.get(key))
-            }
-            for end in (self.old, self.new)
-        ]
+        running = (filter(None, map(end.symbols.get, end.series[case].symbols)) for end in (self.old, self.new))
+        kernels = [{(of.name.partition(" in ")[0], of.source) for of in of_end} for of_end in running]
         if library := library_of(one.name):
             may_be = [library == "MKL" and _unnamed(end.series[case]) >= PART for end in (self.old, self.new)]
             theirs = [any(library_of(name) == library for name, _ in of_end) for of_end in kernels]
@@ -209,7 +201,7 @@ class CodePair:
 
     def case_of(self, series: Series, others: Collection[str] = ()) -> str | None:
         """What was looked at in both: this series, else the most alike size of its variant, first by its first word."""
-        size = _size(series)
+        size = series.size
         for begin, known in self._known(series):
             if sizes := [case.removeprefix(begin) for case in known if case not in others]:
                 return begin + max(sizes, key=lambda other: _alike(size, other, REUSED in begin))
@@ -264,10 +256,6 @@ class CodePair:
     def _digests(self) -> list[Mapping[str, Symbol]]:
         """Of both ends, digest -> function."""
         return [{symbol.digest: symbol for symbol in end.symbols.values()} for end in (self.old, self.new)]
-
-
-def _size(series: Series) -> str:
-    return "".join(series.plain[1:2])
 
 
 def _tells(found: WhatChanged, size: str) -> bool:
@@ -515,10 +503,8 @@ def is_one_binary(one: Code | None, other: Code | None) -> bool:
     if not one or not other:
         return False
     for library in CALCULATE:
-        sections = [code.libraries.get(library, {}).get(".text") for code in (one, other)]
-        if not sections[0] or not sections[1] or sections[0].size != sections[1].size:
-            return False
-        if sections[0].differing(sections[1]) > MOST_OTHER_BLOCKS:
+        ours, theirs = (code.libraries.get(library, {}).get(".text") for code in (one, other))
+        if not ours or not theirs or ours.size != theirs.size or ours.differing(theirs) > MOST_OTHER_BLOCKS:
             return False
     return True
 

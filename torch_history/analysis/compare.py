@@ -19,7 +19,7 @@ from ..store.machines import record_of
 from ..system.errors import UserError
 from . import answer, verdicts
 from .causes import Because, Known, case_of, evidence, in_words, moved, of_ends, unconfirmed, why
-from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
+from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_on
 from .code import Kind as CodeKind
 from .findings import Finding, Row, group, of_changes
 from .labels import explained
@@ -27,7 +27,7 @@ from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .results import Result, results, sentences
-from .series import RANK, History, Name, Series, Verdict, history
+from .series import RANK, TIMES, History, Name, Series, Verdict, history
 from .steps import Kind, Net, Step
 from .verdicts import ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
 
@@ -102,14 +102,56 @@ class Comparison:
         return of_changes(confirmed, self.why, self.code)
 
     @property
-    def sure(self) -> list[str]:
-        """What the times could have shown, with what the verdicts were made, and what was found elsewhere, in sentences."""
-        return _sure(self)
-
-    @property
     def environments(self) -> list[str]:
         """How the two environments differ, in a sentence; empty where nothing is known to."""
         return [f"The environments differ: {in_words(self.moved)}."] if self.moved else []
+
+    @property
+    def sure(self) -> list[str]:
+        """What the times could have shown, with what the verdicts were made, and what was found elsewhere, in sentences."""
+        lines = []
+        times = [one for one in self.changes if one.series.varies and None not in (one.old, one.new)]
+        if looked_at := self.looked_at:
+            compared = "1 time was" if looked_at == 1 else f"{looked_at} times were"
+            margins = {one.series.measure.words: one.series.margin for one in times}
+            others = {words: margin for words, margin in margins.items() if margin not in (MARGIN, CALL_MARGIN)}
+            of_processes = "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
+            lines.append(
+                f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
+                f"({100 * CALL_MARGIN:.0f} % for single calls{of_processes}). "
+                f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
+            )
+        if disturbed := sum(change.disturbed for change in times):
+            lines.append(f"{disturbed} of their launches ran while the machine was disturbed.")
+        if words := self.alone.words:
+            lines.append(words)
+        if self.code:
+            kinds = Counter(found.kind for found in self.code.values())
+            seen_on = ", ".join(sorted({found.profiled_on for found in self.code.values()}))
+            said = ", ".join(f"{count} {kind.value}" for kind, count in kinds.most_common())
+            lines.append(f"By the code of both wheels (what runs was seen on {seen_on}), changed times are: {said}.")
+            if CodeKind.MOVED in kinds:
+                lines.append("MOVED is the same machine code at another address, which is no change of the code.")
+        if left := of_this_processor(self):
+            of_them = "1 changed time is" if len(left) == 1 else f"{len(left)} changed times are"
+            lines.append(
+                f"{of_them} of code that is the same in both releases, and another processor does not have the change: "
+                "--fail-on does not count them."
+            )
+        if single := sum(change.reason == SINGLE for change in times):
+            _, is_lane, python = self.environment.partition("release-py")
+            asked = f"--workload {shlex.quote(self.file)} " if self.file else ""
+            asked += f"--lane {python} " if is_lane else ""
+            lines.append(
+                f"{single} times have a single launch of one release, which is no evidence. "
+                f"Measure more: `torch-history run {asked}--rounds 5 {self.old} {self.new}`."
+            )
+        for held_against, place in (("other binaries", "wheels"), ("other machines", "machines")):
+            tally = Counter(getattr(found, place).standing for found in self.elsewhere.values())
+            if tally.keys() - {Standing.NOT_TESTABLE}:
+                said = ", ".join(f"{tally[standing]} {standing.value}" for standing in Standing if tally[standing])
+                lines.append(f"Of the changed times, held against {held_against}: {said}.")
+        return lines
 
 
 def choose_machine(
@@ -154,8 +196,7 @@ def whose(
     questions: Collection[str] = (),
 ) -> str:
     """Whose results are shown where `choose_machine` chose `machine`, in sentences; empty where there are no others."""
-    every = (name for name in machines_in(results_dir) if name != machine)
-    others = [name for name in every if _device(results_dir, name) != "recorder"]
+    others = [name for name in machines_in(results_dir) if name != machine and _device(results_dir, name) != "recorder"]
     if not others:
         return ""
     why = "this machine" if machine == here else "which has the longest history"
@@ -215,7 +256,7 @@ def find(
             f"{old} and {new} have nothing in common. {old} has {had[0] or 'no question'}, and {new} has "
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
-    of_asked = every_metric.only(lambda series: not metrics or series.metric in wanted[1])
+    of_asked = History({one: of for one, of in every_metric.items() if not metrics or one.metric in wanted[1]})
     others = other_places(results_dir, machine, environment, of_asked)
     missed = {series for series, *pair in unconfirmed(results_dir, machine, of_asked) if pair == [old, new]}
     return replace(found, elsewhere=others.of(found.changes, old, new), unconfirmed=missed)
@@ -242,8 +283,7 @@ def compared(
     one_sided = sum(not metrics or change.series.metric in metrics for change in every) - len(asked)
     of = machine, environment, old, new, sorted(asked, key=place), because, differ, one_sided
     alone = found_alone(found.fits.values(), (old, new), [change.series for change in asked])
-    said = Comparison(*of, device=device, threads=threads, alone=alone, code=code)
-    return replace(said, results=results(found, old, new))
+    return Comparison(*of, device=device, threads=threads, alone=alone, code=code, results=results(found, old, new))
 
 
 def _refuse_unknown(
@@ -577,8 +617,7 @@ def _interval(change: Change) -> str:
         return ""
     low, high = change.low, change.high
     ends = (1 / high, 1 / low) if change.verdict is Verdict.FASTER else (low, high)
-    told = change.verdict in (Verdict.FASTER, Verdict.SLOWER)
-    return " to ".join(map(bound if told else times, ends))
+    return " to ".join(map(bound if change.verdict in TIMES else times, ends))
 
 
 def _unseen(change: Change) -> str:
@@ -594,52 +633,6 @@ def summary(comparison: Comparison) -> list[str]:
     counted = ", ".join(f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict])
     head = f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {counted}."
     return [head, *comparison.sure, *answer.one_sided(comparison), *comparison.environments]
-
-
-def _sure(comparison: Comparison) -> list[str]:
-    lines = []
-    times = [one for one in comparison.changes if one.series.varies and None not in (one.old, one.new)]
-    if looked_at := comparison.looked_at:
-        compared = "1 time was" if looked_at == 1 else f"{looked_at} times were"
-        margins = {one.series.measure.words: one.series.margin for one in times}
-        others = {words: margin for words, margin in margins.items() if margin not in (MARGIN, CALL_MARGIN)}
-        of_processes = "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
-        lines.append(
-            f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
-            f"({100 * CALL_MARGIN:.0f} % for single calls{of_processes}). "
-            f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
-        )
-    if disturbed := sum(change.disturbed for change in times):
-        lines.append(f"{disturbed} of their launches ran while the machine was disturbed.")
-    if words := comparison.alone.words:
-        lines.append(words)
-    if comparison.code:
-        kinds = Counter(found.kind for found in comparison.code.values())
-        seen_on = ", ".join(sorted({found.profiled_on for found in comparison.code.values()}))
-        said = ", ".join(f"{count} {kind.value}" for kind, count in kinds.most_common())
-        lines.append(f"By the code of both wheels (what runs was seen on {seen_on}), changed times are: {said}.")
-        if CodeKind.MOVED in kinds:
-            lines.append("MOVED is the same machine code at another address, which is no change of the code.")
-    if left := of_this_processor(comparison):
-        of_them = "1 changed time is" if len(left) == 1 else f"{len(left)} changed times are"
-        lines.append(
-            f"{of_them} of code that is the same in both releases, and another processor does not have the change: "
-            "--fail-on does not count them."
-        )
-    if single := sum(change.reason == SINGLE for change in times):
-        _, is_lane, python = comparison.environment.partition("release-py")
-        asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""
-        asked += f"--lane {python} " if is_lane else ""
-        lines.append(
-            f"{single} times have a single launch of one release, which is no evidence. "
-            f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
-        )
-    for held_against, place in (("other binaries", "wheels"), ("other machines", "machines")):
-        tally_of = Counter(getattr(found, place).standing for found in comparison.elsewhere.values())
-        if tally_of.keys() - {Standing.NOT_TESTABLE}:
-            said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
-            lines.append(f"Of the changed times, held against {held_against}: {said}.")
-    return lines
 
 
 def text(

@@ -8,7 +8,7 @@ from typing import Any
 
 from .causes import Basis, Because
 from .code import SAME_CODE, WhatChanged
-from .series import Name, Series, Verdict
+from .series import TIMES, Name, Series, Verdict
 from .verdicts import Change, bound, human, times
 
 LEAST_AMOUNT = 1e5  # bytes from which a change of several rows may be said as an amount, in MB
@@ -199,7 +199,7 @@ def _how(finding: Finding) -> str:
     if verdict is Verdict.FIXED:
         return "runs now, and did not before"
     alone = len(finding.rows) == 1
-    if verdict in (Verdict.SLOWER, Verdict.FASTER) and ratios:
+    if verdict in TIMES and ratios:
         word = "slower" if verdict is Verdict.SLOWER else "faster"
         ends = sorted(_factor(verdict, ratio) for ratio in (best.low, best.high) if ratio)
         interval = f" ({' to '.join(map(bound, ends))})" if alone and len(ends) == 2 else ""

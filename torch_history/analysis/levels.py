@@ -23,8 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contract.metrics import STEADY
-
 from . import special
 from .series import History, Observation, Series, observations
 from .turned import PROCESS
@@ -251,7 +249,7 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
     series, measured = list(seen), [_launches(of, *places) for of in seen.values()]
     cells = [cells_of(one) for one in measured]
     noise = noises(series, [within_sessions(*both, len(sessions)) for both in zip(measured, cells, strict=True)])
-    random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if _is_steady(one) else 0.0) for one in series}
+    random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if one.is_steady else 0.0) for one in series}
     shifts = np.zeros(len(sessions))
 
     def every() -> list[Levels]:
@@ -264,7 +262,7 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
         shifts, besides = sessions_do(measured, left, len(sessions))
         for metric, known in random.items():
             members = _of(series, metric)
-            usual = USUAL[_is_steady(series[members[0]])]
+            usual = USUAL[series[members[0]].is_steady]
             rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members], usual.round**2)
             scatter = scatter_of_sessions(besides[members], usual.session**2)
             random[metric] = replace(known, round=rounds, session=scatter)
@@ -312,10 +310,6 @@ def disagreement(launches: Launches, cells: Cells, noise: Noise, random: Random)
 
 def _of(series: Sequence[Series], metric: str) -> list[int]:
     return [i for i, one in enumerate(series) if one.metric == metric]
-
-
-def _is_steady(series: Series) -> bool:
-    return series.measure.measured == STEADY
 
 
 def cells_of(launches: Launches) -> Cells:
@@ -378,9 +372,8 @@ def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Ar
     left = apart(launches.logarithm - of_cell[cells.of_launch])
     squares = np.bincount(launches.session, weight * left**2, minlength=sessions).astype(float)
     together = tied((cells.weights.T @ cells.weights > 0).astype(np.intp)).sum(axis=1)
-    levels_of_each = np.bincount(
-        cells.session, 1 - 1 / together, minlength=sessions
-    )  # cells less what rounds tie together
+    # Levels are cells less what rounds tie together.
+    levels_of_each = np.bincount(cells.session, 1 - 1 / together, minlength=sessions)
     launches_of_each = np.bincount(launches.session, minlength=sessions)
     rounds_of_each = np.bincount(cells.session_of_round, minlength=sessions)
     freedom: Array = np.round(launches_of_each - rounds_of_each - levels_of_each)
@@ -393,7 +386,7 @@ def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> 
     for metric in {one.metric for one in series}:
         members = _of(series, metric)
         sums, freedom = (np.array([squares[i][part] for i in members]) for part in (0, 1))
-        prior, lent = expected_noise(sums, freedom, USUAL[_is_steady(series[members[0]])])
+        prior, lent = expected_noise(sums, freedom, USUAL[series[members[0]].is_steady])
         variance = np.maximum((lent * prior + sums) / np.maximum(lent + freedom, 1e-9), LEAST_VARIANCE)
         found |= {i: Noise(of, by, lent) for i, of, by in zip(members, variance, lent + freedom, strict=True)}
     return [found[i] for i in range(len(series))]

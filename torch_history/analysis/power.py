@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contract.metrics import STEADY
-
 from ..releases.axis import Axis
 from . import code, special
 from .calibration import IN_SINGLE, NOMINAL
@@ -29,8 +27,8 @@ Flags = NDArray[np.bool_]
 
 
 def steady(series: Iterable[Series]) -> Flags:
-    """Of each series whether a process can repeat its calls, and does not make them only once."""
-    return np.array([each.measure.measured == STEADY for each in series], dtype=bool)
+    """`is_steady` of each series."""
+    return np.array([each.is_steady for each in series], dtype=bool)
 
 
 def moves(series: Sequence[Series], size: float) -> Array:

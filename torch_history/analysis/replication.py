@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ..store.launches import files_of, machines_in, of_file, read_launches
 from ..store.machines import processor_of, record_of
 from ..system.files import WRONG_DATA, warn
-from .code import RELEASE, TIMES, same_code
-from .series import History, Series, Verdict, history
+from .code import RELEASE, same_code
+from .series import TIMES, History, Series, Verdict, history
 from .verdicts import Change, compare_history, times
 
 DECIDED = (*TIMES, Verdict.SAME)  # verdicts on a time that was decided
@@ -197,15 +197,12 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
             warn(f"{results_dir / name}: {lane} cannot be read ({why}), so it says nothing here.")
             return []
 
-    return held_against(
-        record_of(results_dir / machine),
-        environment,
-        [
-            Measured(record_of(results_dir / name), lane, tags, functools.partial(changes, name, lane))
-            for name in machines_in(results_dir)
-            for lane, tags in _lanes(results_dir / name).items()
-        ],
-    )
+    measured = [
+        Measured(record_of(results_dir / name), lane, tags, functools.partial(changes, name, lane))
+        for name in machines_in(results_dir)
+        for lane, tags in _lanes(results_dir / name).items()
+    ]
+    return held_against(record_of(results_dir / machine), environment, measured)
 
 
 def sessions_of(found: History) -> dict[str, set[str]]:

@@ -3,7 +3,7 @@
 import enum
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,12 +50,12 @@ class Verdict(enum.Enum):
 SHOWN = {"CAN'T TELL": "INCONCLUSIVE", "NEVER RAN": "NO NUMBER"}
 """Stored verdict -> what a person reads in its place, here and on the site."""
 
-
 KINDS = {verdict.words: verdict.kind for verdict in Verdict}  # the words of every verdict, in their order -> its kind
+
+TIMES = (Verdict.SLOWER, Verdict.FASTER)  # verdicts on a time that changed
 
 RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
 """Order of kinds of verdicts where they are listed."""
-
 
 Name = tuple[str, str]  # a question, and the identifier of one of its variants or sizes
 
@@ -98,6 +98,11 @@ class Series:
         return "".join(self.plain[:1])
 
     @property
+    def size(self) -> str:
+        """Empty where it has one parameter at most."""
+        return " ".join(self.plain[1:])
+
+    @property
     def case(self) -> str:
         """Its variant and size: `eager small`."""
         return " ".join(self.plain).rstrip()
@@ -132,10 +137,14 @@ class Series:
         return self.measure.margin
 
     @property
+    def is_steady(self) -> bool:
+        """Whether a process can repeat its calls, and does not make them only once."""
+        return self.measure.measured == STEADY
+
+    @property
     def build(self) -> float | None:
         """The ratio within which two builds of one source lie, None of exact numbers and of calls that are made once."""
-        steady = self.varies and self.measure.measured == STEADY
-        return BUILDS.get(self.question, ANY_BUILD) if steady else None
+        return BUILDS.get(self.question, ANY_BUILD) if self.varies and self.is_steady else None
 
 
 Pairs = list[tuple[Launch, Case]]
@@ -153,10 +162,6 @@ class History(dict[Series, dict[str, Pairs]]):
         from .levels import fitted  # what is followed is known without it
 
         return fitted(self)
-
-    def only(self, wanted: Callable[[Series], bool]) -> "History":
-        """That of some series."""
-        return History({series: of for series, of in self.items() if wanted(series)})
 
 
 def disturbed(launch: Launch) -> bool:

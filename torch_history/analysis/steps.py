@@ -15,7 +15,7 @@ from ..releases.axis import Axis
 from ..store.launches import Case, Launch
 from . import special
 from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
-from .series import RANK, History, Series, Verdict
+from .series import RANK, TIMES, History, Series, Verdict
 from .verdicts import ERROR_RATE, Change, verdicts_of
 
 NEWEST_ERROR = 0.01  # chance that an unchanged series shows a jump at its newest release: asked once for each
@@ -145,20 +145,17 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     shapes = []
     while moves:
         i = moves.pop(0)
-        until = i
+        ratio = known[i][1] / known[i - 1][1] if known[i - 1][1] else None
         if moves and known[moves[0]][1] == known[i - 1][1] and moves[0] - i <= EXCURSION:
-            until = moves.pop(0) - 1
-            shapes.append((Kind.EXCURSION, i, until))
+            shapes.append((Kind.EXCURSION, i, moves.pop(0) - 1, ratio))
         else:
-            shapes.append((Kind.STEP, i, i))
+            shapes.append((Kind.STEP, i, i, ratio))
     if not shapes:
         return []
-    ratio = [known[i][1] / known[i - 1][1] if known[i - 1][1] else None for _, i, _ in shapes]
-    both = [*zip(shapes, ratio, strict=True)]
-    parts = tuple((known[i][0], of) for (kind, i, _), of in both if kind is Kind.STEP and of is not None)
+    parts = tuple((known[i][0], of) for kind, i, _, of in shapes if kind is Kind.STEP and of is not None)
     (first, before), (_, after) = known[0], known[-1]
     net = Net(first, before, after, after / before if before else None, parts)
-    places = ((kind, *known[i - 1], *known[i], known[until][0], of) for (kind, i, until), of in both)
+    places = ((kind, *known[i - 1], *known[i], known[until][0], of) for kind, i, until, of in shapes)
     return [Step(series, kind, old, new, end, a, b, of, of, of, net) for kind, old, a, new, b, end, of in places]
 
 
@@ -219,9 +216,8 @@ class Chain:
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
     """The chains of each series of a question; a release with a single launch is passed over: it tells no noise."""
-    order = sorted(
-        (i for i, tag in enumerate(fit.releases) if tag in axis), key=lambda i: axis.position(fit.releases[i])
-    )
+    on_axis = (i for i, tag in enumerate(fit.releases) if tag in axis)
+    order = sorted(on_axis, key=lambda i: axis.position(fit.releases[i]))
     judged: dict[tuple[int, int], dict[Series, list[Verdict | None]]] = {}
     for series, of in fit.levels.items():
         launches = np.bincount(fit.launches[series].release, minlength=len(fit.releases))
@@ -257,12 +253,9 @@ def prices(chain: Chain) -> Array:
     pairs = len(chain.verdicts)
     asked = np.full(pairs, special.ndtri(HISTORY_ERROR / 4 / max(pairs - 1, 1)) ** 2)
     asked[-1] = special.ndtri(NEWEST_ERROR / 2) ** 2
-    asked[[verdict in CHANGED for verdict in chain.verdicts]] = 0.0
+    asked[[verdict in TIMES for verdict in chain.verdicts]] = 0.0
     asked[[verdict is Verdict.SAME for verdict in chain.verdicts]] = math.inf
     return asked
-
-
-CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
 
 class Regression:
@@ -330,7 +323,7 @@ def drift_of(chain: Chain) -> tuple[int, int] | None:
     n = len(chain.tags)
     grid = sorted({*range(n - 1, -1, -DRIFT_GRID), 0})
     windows = [(first, last) for first in grid for last in grid if last - first >= DRIFT]
-    decided = [k for k, verdict in enumerate(chain.verdicts) if verdict in CHANGED]
+    decided = [k for k, verdict in enumerate(chain.verdicts) if verdict in TIMES]
     price = special.ndtri(HISTORY_ERROR / 4 / max(len(windows), 1)) ** 2
     windows = [window for window in windows if _is_drift(chain, *window, decided, price)]
     if not windows:
@@ -420,7 +413,7 @@ def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
     found: Sizes = {}
     for at, k in enumerate(jumps):
         of, error = float(moved[at]), math.sqrt(max(float(covariance[at, at]), LEAST_VARIANCE))
-        changed = chain.verdicts[k] in CHANGED
+        changed = chain.verdicts[k] in TIMES
         if changed and of * (chain.level[k + 1] - chain.level[k]) <= 0:
             of, error = chain.contrast(chain.between(k, k + 1))
         if changed or abs(of) >= math.log1p(SMALLEST):

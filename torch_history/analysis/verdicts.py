@@ -14,7 +14,7 @@ from contract.metrics import MARGIN, NO_GROWTH, RESIDENT
 from ..store.launches import Launch, node_of
 from . import special
 from .levels import Array, Fitted
-from .series import RANK, History, Pairs, Series, Verdict, history, observations
+from .series import RANK, TIMES, History, Pairs, Series, Verdict, history, observations
 
 FALSE_RATE = 0.01  # share of false ones among changes: low, as sessions look at what is undecided again and again
 ERROR_RATE = 0.05  # a series that lies on the margin is called SAME this often. One in twenty, as is usual.
@@ -57,7 +57,7 @@ class Change:
     @property
     def within_builds(self) -> bool:
         """Whether it is a changed time that two builds of one source may differ by."""
-        changed, build = self.verdict in (Verdict.SLOWER, Verdict.FASTER), self.series.build
+        changed, build = self.verdict in TIMES, self.series.build
         return changed and build is not None and self.ratio is not None and max(self.ratio, 1 / self.ratio) <= build
 
 
@@ -270,17 +270,10 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
         shift, half = evidence.shift[i], of_steps(said.half[i])
         levels, counts = (fit.shown(series, old), fit.shown(series, new)), (len(seen[0]), len(seen[1]))
         ratio = float(bounded(shift)[0]), float(bounded(shift - half)[0]), float(bounded(shift + half)[0])
-        change = Change(series, verdict, *levels, *ratio, counts)
-        yield (
-            series,
-            replace(
-                change,
-                confidence=float(said.confidence[i, 0]),
-                detectable=float(said.detectable[i, 0]),
-                disturbed=sum(one.disturbed for side in seen for one in side),
-                apart=is_apart(*(nodes_of(found[series].get(tag, [])) for tag in (old, new))),
-            ),
-        )
+        disturbed = sum(one.disturbed for side in seen for one in side)
+        apart = is_apart(*(nodes_of(found[series].get(tag, [])) for tag in (old, new)))
+        change = Change(series, verdict, *levels, *ratio, counts, disturbed=disturbed, apart=apart)
+        yield series, replace(change, confidence=float(said.confidence[i, 0]), detectable=float(said.detectable[i, 0]))
 
 
 def judge(series: Series, before: Pairs, after: Pairs) -> Change:
