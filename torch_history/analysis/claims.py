@@ -205,8 +205,7 @@ def saved_tensors(numbers: Numbers) -> Answer:
                 differing.append(f"{metric.replace('_', ' ')} of {size} is {plain} and {disabled}")
     if differing:
         return _together(parts, f"With hooks and without them, {'; '.join(differing)}.")
-    times = [numbers.interval("time", size, "hooks_disabled", "plain") for size in sizes]
-    known = [found for found in times if found is not None]
+    known = [found for size in sizes if (found := numbers.interval("time", size, "hooks_disabled", "plain"))]
     said = (
         f"Peak memory, retained bytes and gradients are exactly those of the plain variant in all {len(sizes)} scripts."
     )
@@ -221,8 +220,7 @@ def warm_up(numbers: Numbers) -> Answer:
     """Inference as TorchScript stalls where eager does not: its slowest later call takes more than STALL medians."""
     variants = ("scripted", "traced", "eager")
     cases = [(variant, size) for variant in variants for size in numbers.sizes("worst_over_median", variant)]
-    found = {case: numbers.interval("worst_over_median", case[1], case[0]) for case in cases}
-    known = {case: interval for case, interval in found.items() if interval is not None}
+    known = {case: found for case in cases if (found := numbers.interval("worst_over_median", case[1], case[0]))}
     for variant in variants:
         if not any(of == variant for of, _ in known):
             return _missing(f"the {variant} variant")
@@ -249,22 +247,18 @@ def _beside_eager(word: str, eager: str) -> str:
 
 def batching(numbers: Numbers) -> Answer:
     """A tensor per row joined by vstack is slow; one flat buffer is not."""
-    sizes = numbers.sizes("time", "vstack_rows")
-    ratios = {size: numbers.interval("time", size, "vstack_rows", "flat_buffer") for size in sizes}
+    ratios = _ratios(numbers, "time", "vstack_rows", "flat_buffer")
     return _by_time(ratios, "One tensor per row", "one flat buffer")
 
 
 def selection_waits(numbers: Numbers) -> str:
     """How often the host waits for the GPU where a mask is used again, in a sentence; empty where that was not counted."""
-    waits = {
-        size: (numbers("host_waits", "mask", size), numbers("host_waits", "index_reused", size))
-        for size in numbers.sizes("host_waits", "mask")
-    }
-    known = {size: (mask, index) for size, (mask, index) in waits.items() if mask is not None and index is not None}
-    repeated = [of for size, of in known.items() if not size.endswith(" x 1")]
-    if not repeated:
+    sizes = [size for size in numbers.sizes("host_waits", "mask") if not size.endswith(" x 1")]
+    waits = ((numbers("host_waits", "mask", size), numbers("host_waits", "index_reused", size)) for size in sizes)
+    known = [(mask, index) for mask, index in waits if mask is not None and index is not None]
+    if not known:
         return ""
-    mask, index = (_from_to(waits) for waits in zip(*repeated, strict=True))
+    mask, index = (_from_to(of) for of in zip(*known, strict=True))
     return (
         f"Counted: with a mask that is used again the host waits {mask} times, with an index that is made once {index}."
     )
@@ -277,8 +271,7 @@ def _from_to(numbers: Sequence[float]) -> str:
 
 def selection(numbers: Numbers) -> Answer:
     """Turning the mask into an index once and reusing that saves time; decided at 100 uses, of every share and layout."""
-    sizes = numbers.sizes("time", "mask")
-    ratios = {size: numbers.interval("time", size, "mask", "index_reused") for size in sizes}
+    ratios = _ratios(numbers, "time", "mask", "index_reused")
     deciding = {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")}
     others = {size: ratio for size, ratio in ratios.items() if size not in deciding}
     return _by_time(deciding, "A mask", "an index that is reused", others)
@@ -299,25 +292,28 @@ def quicker(numbers: Numbers, question: str, than: str, rivals: Iterable[str], p
 
 def start_up(numbers: Numbers) -> Answer:
     """A worker that is spawned takes longer to start than one that is forked; the sentence says what the import takes."""
-    sizes = numbers.sizes("start_time", "spawned_worker")
-    ratios = {size: numbers.interval("start_time", size, "spawned_worker", "forked_worker") for size in sizes}
+    ratios = _ratios(numbers, "start_time", "spawned_worker", "forked_worker")
     answer = _by_time(ratios, "A spawned worker", "a forked one")
+    sizes = numbers.sizes("start_time", "spawned_worker")
     seconds = [numbers("start_time", "import_torch", size) for size in sizes]
     said = [f" The import takes {human(one, 'seconds')}." for one in seconds if one is not None]
     return replace(answer, sentence=answer.sentence + "".join(said[:1]))
 
 
+def _ratios(numbers: Numbers, metric: str, of: str, to: str) -> dict[str, Interval]:
+    """Size -> how many times as much variant `of` takes as `to`, of the sizes in which a round measured both."""
+    return {size: found for size in numbers.sizes(metric, of) if (found := numbers.interval(metric, size, of, to))}
+
+
 def _by_time(
-    deciding: Mapping[str, Interval | None], slow: str, quick: str, others: Mapping[str, Interval | None] | None = None
+    deciding: Mapping[str, Interval], slow: str, quick: str, others: Mapping[str, Interval] | None = None
 ) -> Answer:
     """Whether `slow` takes longer than `quick` in the `deciding` sizes; the sentence names the extremes."""
-    known = {size: ratio for size, ratio in deciding.items() if ratio is not None}
-    if not known:
+    if not deciding:
         return _missing("this comparison")
-    said = f"{slow} takes {_extremes(known)} times as long as {quick}."
-    rest = {size: ratio for size, ratio in (others or {}).items() if ratio is not None}
-    said += f" In other sizes it takes {_extremes(rest)} times as long." if rest else ""
-    return _together({size: ratio.against(BORDER) for size, ratio in known.items()}, said)
+    said = f"{slow} takes {_extremes(deciding)} times as long as {quick}."
+    said += f" In other sizes it takes {_extremes(others)} times as long." if others else ""
+    return _together({size: ratio.against(BORDER) for size, ratio in deciding.items()}, said)
 
 
 def _extremes(ratios: Mapping[str, Interval]) -> str:
@@ -400,17 +396,14 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether no count decides it."""
         return all(METRICS[metric].kind == TIMES for metric in self.metrics)
 
-    def decide(self, numbers: Numbers) -> Answer:
-        return DECIDE[self.question](numbers)
-
     def answer(self, numbers: Numbers, device: str = "cpu") -> Answer:
-        """What `decide` says, with what is quicker than what is praised; the recorder decides no claim of time."""
+        """What DECIDE says, with what is quicker than what is praised; the recorder decides no claim of time."""
         if device == "recorder" and self.needs_times:
             beside = selection_waits(numbers) if self.question == "selection" else ""
             return Answer(UNMEASURED, f"{NEEDS_TIMES} {beside}".strip(), beside=beside)
         than = self.rivals
         instead = quicker(numbers, self.question, than.praises, than.quicker, than.size) if than else ""
-        return replace(self.decide(numbers), instead=instead)
+        return replace(DECIDE[self.question](numbers), instead=instead)
 
     def advice_on(self, setting: Setting, release: str, answer: Answer, brief: bool = False) -> str:
         """What to do on the device of the answer, and on which release that rests; in `brief` its first sentence."""
@@ -476,28 +469,26 @@ def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -
     if not known:
         return unmeasured.capitalize()
     within = answered[known[0] : known[-1] + 1]
-    joined, passed_over = _passed_over([one for one in within if one[1] != UNMEASURED])
+    measured = [one for one in within if one[1] != UNMEASURED]
+    passed_over = _passed_over(measured)
     gaps = {UNKNOWN: passed_over, unmeasured: [release for release, word in within if word == UNMEASURED]}
     end = "".join(f"; {word} on {', '.join(releases)}" for word, releases in gaps.items() if releases)
     said = []
-    for word, turn in itertools.groupby(joined, key=lambda item: item[1]):
+    told = (one for one in measured if one[0] not in passed_over)
+    for word, turn in itertools.groupby(told, key=lambda item: item[1]):
         (first, _), *_, (last, _) = [*turn] * 2
         said.append(f"{word} from {first} to {last}" if first != last else f"{word} on {first}")
     return f"{', '.join(said).capitalize()}{end}"
 
 
-def _passed_over(answered: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """`answered` where an inconclusive release between two of one word has that word, and those releases."""
-    turns = [list(group) for _, group in itertools.groupby(answered, key=lambda item: item[1])]
-    joined: list[tuple[str, str]] = []
+def _passed_over(answered: Sequence[tuple[str, str]]) -> list[str]:
+    """The inconclusive releases between two that say the same."""
+    turns = [(word, list(turn)) for word, turn in itertools.groupby(answered, key=lambda item: item[1])]
     passed_over = []
-    for i, turn in enumerate(turns):
-        word = turn[0][1]
-        if word == UNKNOWN and 0 < i < len(turns) - 1 and turns[i - 1][0][1] == turns[i + 1][0][1]:
-            word = turns[i - 1][0][1]
+    for (before, _), (word, turn), (after, _) in zip(turns, turns[1:], turns[2:], strict=False):
+        if word == UNKNOWN and before == after:
             passed_over += [release for release, _ in turn]
-        joined += [(release, word) for release, _ in turn]
-    return joined, passed_over
+    return passed_over
 
 
 @dataclass(frozen=True)
@@ -591,7 +582,7 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
     """What no variant can do with less: the bytes of the intersection's result, for the releases that measured one."""
     data = []
     for series, of in found.items():
-        size = " ".join(series.plain[1:])
+        size = series.size
         asked = (series.question, series.metric, series.parameters[:1]) == ("intersection", "peak_memory", ("'eager'",))
         if asked and size in RESULT_BYTES:
             has_number = (any(case.number is not None for _, case in of.get(tag, [])) for tag in releases)
