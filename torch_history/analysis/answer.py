@@ -239,11 +239,10 @@ def once(comparison: Comparison) -> list[str]:
 
 
 def _labelled(name: str, words: str, bold: Callable[[str], str]) -> list[str]:
-    first, *rest = _wrapped(words, " " * _INDENT, " " * _INDENT)
+    first, *rest = _wrapped(words, " " * _INDENT)
     return [bold(f"{name:<{_INDENT}}") + first[_INDENT:], *rest]
 
 
-def _wrapped(words: str, indent: str, first: str | None = None) -> list[str]:
+def _wrapped(words: str, indent: str, first: str = "") -> list[str]:
     """In lines of WIDTH; a word that is longer, as a path may be, is broken."""
-    begin = indent if first is None else first
-    return textwrap.wrap(words, WIDTH, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(words, WIDTH, initial_indent=first or indent, subsequent_indent=indent, break_on_hyphens=False)

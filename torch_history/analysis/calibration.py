@@ -83,11 +83,6 @@ class Calibration:
     false_counts: Sequence[str]
 
     @property
-    def is_planted(self) -> bool:
-        """Whether changes were planted, and not only one release compared with itself."""
-        return bool(self.beside or any(of.series for of in self.planted))
-
-    @property
     def unchanged(self) -> list[Change]:
         return [*self.same, *self.beside]
 

@@ -313,7 +313,6 @@ STATES = {
 }
 """What became of a function that is not compared by its instructions, after its name."""
 
-
 KERNELS = "https://github.com/pytorch/pytorch/commits/{tag}/aten/src/ATen/native/cpu/{file}"
 """Where the history of a source file is that is compiled once for each instruction set: all of these lie in one folder."""
 
@@ -488,10 +487,9 @@ def _of_time(change: Change, beside: Mapping[str, Change]) -> Because:
 
 def _costs(change: Change) -> bool:
     """Whether this number moved the way that takes time: more of it, or a fusion lost."""
-    if change.old is None or change.new is None:
-        return False
-    more = change.new > change.old
-    return not more if change.series.metric == "fusion_groups" and not min(change.old, change.new) else more
+    old, new = change.old or 0, change.new or 0
+    is_all_or_nothing = change.series.metric == "fusion_groups" and not min(old, new)
+    return new < old if is_all_or_nothing else new > old
 
 
 def _weighs(number: Change, time: Change) -> bool:

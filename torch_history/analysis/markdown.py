@@ -24,7 +24,7 @@ def escape(words: str) -> str:
         return f"{match[0]}{_JOINED}" if match[0] in _BROKEN_BY_IT else f"&#{ord(match[0])};"
 
     seen = "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each) in _UNSEEN_CATEGORIES else each
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each).startswith("C") else each
         for each in " ".join(words.split())
     )
     begun = _LEADING.match(seen)
@@ -36,6 +36,3 @@ def code(name: str) -> str:
     """`name` as code; as `escape` has it where it would end a span of code, or a cell of a table, and go on as Markdown."""
     fits = name.isprintable() and name == " ".join(name.split()) != "" and not set("`|") & set(name)
     return f"`{name}`" if fits else escape(name)
-
-
-_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn")

@@ -139,7 +139,7 @@ def text(found: Calibration) -> str:
     )
     false = [f"- false: {escape(words)}" for words in (*times, *found.false_counts)]
     lines += [*false, ""] if false else []
-    if found.is_planted:
+    if found.beside or any(of.series for of in found.planted):  # else one release was compared with itself alone
         lines += _table("planted", "found", found.planted)
     lines += _table(f"{NOMINAL:.0%} intervals, where the truth is known", "hold it", found.held)
     return "\n".join([*lines, *_missed(found.missed)]) + "\n"
