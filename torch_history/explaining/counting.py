@@ -1,5 +1,6 @@
 """How is a changed number of bytes, allocations or operators explained? Both are counted, operator by operator."""
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -79,17 +80,11 @@ def _counted(side: Side, subject: Subject, levers: Sequence[Lever], opened: Open
     counted: list[dict[str, Any]] = []
     step = {"do": "left" if subject.metric in GROWTH else "allocations"}
     for _ in range(launches):
-        launch = opened(side, subject)
-        try:
+        with contextlib.closing(opened(side, subject)) as launch:
             facts, traces = launch.ask({"do": "facts"}), launch.ask({"do": "traces"})
             answer = launch.ask(step)
-            under = {
-                lever.name: launch.ask({**step, "set": list(lever.set)})
-                for lever in levers
-                if not counted and not lever.refusal(traces.get("traces", []))
-            }
-        finally:
-            launch.close()
+            tried = [lever for lever in levers if not counted and not lever.refusal(traces.get("traces", []))]
+            under = {lever.name: launch.ask({**step, "set": list(lever.set)}) for lever in tried}
         if "failed" in answer:
             raise CannotExplain(f"{side.tag} cannot run it: {answer['failed']}.")
         counted.append({**facts, **traces, **answer, "under": under})

@@ -127,8 +127,7 @@ def removed(base: Group, lever: Group, noise: Noise) -> Share:
         in_seconds * math.exp(shift) / math.expm1(shift) * error,
         in_seconds * of_scale,
     )
-    kept, spread = max(
-        (as_ratio, math.hypot(error_left, as_ratio * error) / abs(shift)), (in_seconds, math.hypot(*parts))
-    )
+    by_ratio = as_ratio, math.hypot(error_left, as_ratio * error) / abs(shift)
+    kept, spread = max(by_ratio, (in_seconds, math.hypot(*parts)))
     gone, half = 1 - kept, noise.half(SHARE_CONFIDENCE) * spread
     return Share(gone, gone - half, gone + half)

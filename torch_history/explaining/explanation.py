@@ -268,11 +268,8 @@ class Explanation:
                 is_once = self._subject.is_once
                 if self._has_time(PULLED, 0 if is_once else 1 + FRESH_TURNS) or (is_once and not turn):
                     self._pull_one(lever)
-            tried = [  # those of which more turns may tell what they do
-                lever
-                for lever in tried
-                if lever.name not in self._failed and self._judged(lever, found).verdict != "CLEARED"
-            ]
+            able = (lever for lever in tried if lever.name not in self._failed)
+            tried = [lever for lever in able if self._judged(lever, found).verdict != "CLEARED"]  # more turns may tell
         again = {lever.name: self._judged(lever, found).removed for lever in tried if self._times[lever.name][0]}
         self._pull_again(sorted((lever for lever in tried if lever.name in again), key=lambda one: -again[one.name]))
         if untried := [lever.words for lever in tried if not self._times[lever.name][0]]:
@@ -320,14 +317,10 @@ class Explanation:
     @contextlib.contextmanager
     def _both(self, **how: Any) -> Iterator[tuple[Any, Any]]:
         """A launch of each release; they import at the same time."""
-        opened = []
-        try:
-            for side in self._sides:
-                opened.append(self._opened(side, self._subject, **how))
-            yield opened[0], opened[1]
-        finally:
-            for launch in opened:
-                launch.close()
+        with contextlib.ExitStack() as stack:
+            launches = (contextlib.closing(self._opened(side, self._subject, **how)) for side in self._sides)
+            old, new = map(stack.enter_context, launches)
+            yield old, new
 
     def _time(self, name: str, launches: tuple[Any, Any], settings: Sequence[str] = ()) -> None:
         """One more turn of a lever, or of none: both releases or neither, so that turns stay pairs. Raises CannotExplain."""

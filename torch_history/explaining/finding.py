@@ -1,5 +1,6 @@
 """What is explained, and what is stored of it? From a series' name to the evidence of one series."""
 
+import contextlib
 import datetime
 import math
 import os
@@ -67,11 +68,8 @@ def suites_series(side: Side, root: Path, environment: str) -> list[Series]:
 
 def cases(side: Side, root: Path, workloads: Sequence[str]) -> dict[str, Cases]:
     """What each of several questions lists on the release itself, or an own file. Raises LaunchFailed."""
-    launch = Launch(side, Subject(root, workloads[0], "", "", "time"))
-    try:
+    with contextlib.closing(Launch(side, Subject(root, workloads[0], "", "", "time"))) as launch:
         listed = {one: launch.ask({"do": "cases", "case": {"workload": one}}) for one in workloads}
-    finally:
-        launch.close()
     return {
         one: Cases([*map(tuple, answer["cases"])], answer["timed"], [*map(tuple, answer["once"])])
         for one, answer in listed.items()
@@ -117,8 +115,7 @@ def _words(text: str) -> set[str]:
 
 def subject(root: Path, series: Series, workload: str = "", threads: int = 1) -> Subject:
     """What is launched for a series; `workload` is the path of an own file, `threads` those of the CPU."""
-    variant, size = (*series.plain, "", "")[:2]
-    return Subject(root, workload or series.question, variant, size, series.metric, threads)
+    return Subject(root, workload or series.question, series.variant, series.size, series.metric, threads)
 
 
 def explain(
@@ -148,9 +145,7 @@ def explain(
         places=tuple(found.places),
         code=tuple(found.code),
         numbers=(tuple(found.base.old), tuple(found.base.new)),
-        ratio=found.ratio.ratio,
-        low=found.ratio.low,
-        high=found.ratio.high,
+        **vars(found.ratio),
         words=found.words[:LONGEST_WORDS],
         notes=tuple(note[:500] for note in found.notes),
         script=script,

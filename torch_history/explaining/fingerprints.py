@@ -1,5 +1,6 @@
 """What is the code of a release? Digests of its libraries and of those functions that run in some series of some release."""
 
+import functools
 import hashlib
 import json
 from collections import Counter, defaultdict
@@ -114,13 +115,11 @@ class Describe:
     """The functions of one release's libraries, each read once; `with_lines` as machine_code.function has it."""
 
     def __init__(self, libraries: Mapping[str, Library], with_lines: bool = True) -> None:
-        self.libraries, self._with_lines = libraries, with_lines
-        self._code: dict[tuple[str, int], machine_code.Function] = {}
+        @functools.cache
+        def code(library: str, number: int) -> machine_code.Function:
+            return machine_code.function(libraries[library], number, with_lines)
 
-    def code(self, library: str, number: int) -> machine_code.Function:
-        if (library, number) not in self._code:
-            self._code[library, number] = machine_code.function(self.libraries[library], number, self._with_lines)
-        return self._code[library, number]
+        self.libraries, self.code = libraries, code
 
     def symbol(self, library: str, number: int) -> Symbol:
         """A function as it is stored."""
@@ -153,10 +152,10 @@ def of_release(
     """The code of a release by its `libraries`, with the functions that run in it and those of `keys`, of others' series.
     Where nothing was `seen` now, what runs is as it was `known`. Raises NotALibrary, and OSError without c++filt."""
     of = Describe({path.name: Library(path) for path in libraries})
-    functions = hot_functions(seen, of.libraries) if seen else {}
-    series = {case: hot(seen.cases[case], functions[case], of) for case in functions} if seen else {}
-    if known and not seen:
-        series = known.series
+    series, functions, profiled_on = (known.series, known.functions, known.profiled_on) if known else ({}, {}, "")
+    if seen:
+        series = {case: hot(seen.cases[case], at, of) for case, at in hot_functions(seen, of.libraries).items()}
+        functions, profiled_on = _digests(seen, series), seen.profiled_on
     wanted = {*keys, *(named for each in series.values() for named in each.symbols)}
     return Code(
         release,
@@ -165,8 +164,8 @@ def of_release(
         {name: sections(library) for name, library in of.libraries.items()},
         of.symbols(wanted),
         series,
-        _digests(seen, series) if seen else known.functions if known else {},
-        seen.profiled_on if seen else known.profiled_on if known else "",
+        functions,
+        profiled_on,
         asked=digest_of(wanted),
         declared=known.declared if known else {},
     )

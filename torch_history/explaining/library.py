@@ -145,11 +145,6 @@ class Library:
     @functools.cached_property
     def plain_names(self) -> list[str]:
         """The names as C++ writes them, in both ABIs alike. Raises OSError and CalledProcessError without c++filt."""
-        said = subprocess.run(
-            ["c++filt", "-i"],
-            input="\n".join(self.name(number) for number in range(len(self))),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        names = "\n".join(self.name(number) for number in range(len(self)))
+        said = subprocess.run(["c++filt", "-i"], input=names, capture_output=True, text=True, check=True).stdout
         return [name.replace("std::__cxx11::", "std::") for name in said.split("\n")[: len(self)]]

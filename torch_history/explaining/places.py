@@ -52,9 +52,8 @@ def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> Profile:
 def of_once(answer: Mapping[str, Any]) -> dict[str, Profile]:
     """The profiles in an answer of `looked_at` in measure/once.py, by kind of place."""
     rows = {"process": ("processes", ITSELF), "package": ("packages", LEFT), "function": ("functions", LEFT)}
-    return {
-        kind: of_rows({"seconds": answer["seconds"], "rows": answer[name]}, rest) for kind, (name, rest) in rows.items()
-    }
+    seconds = answer["seconds"]
+    return {kind: of_rows({"seconds": seconds, "rows": answer[name]}, rest) for kind, (name, rest) in rows.items()}
 
 
 def of_samples(answer: Mapping[str, Any]) -> Profile:
@@ -106,20 +105,13 @@ def _said(command: Sequence[str], given: str = "") -> str:
 def of_perf(report: str) -> Profile:
     """As `read_perf`, of what `perf report` printed."""
     counts: Counter[str] = Counter()
-    for count, dso, name in _rows(report):
-        counts[f"{library_name(dso)}: {symbol_name(name)}"] += count
+    for line in report.splitlines():
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) == 3 and cells[0].isdigit():
+            count, dso, name = cells
+            counts[f"{library_name(dso)}: {symbol_name(name)}"] += int(count)
     total = counts.total() or 1
     return {symbol: (count / total, 0.0) for symbol, count in counts.items()}
-
-
-def _rows(report: str) -> list[tuple[int, str, str]]:
-    """Samples, library and symbol of each line."""
-    lines = [line.split("\t") for line in report.splitlines() if not line.startswith("#")]
-    return [
-        (int(line[0]), line[1].strip(), re.sub(r"^\[.\]\s*", "", line[2].strip()))
-        for line in lines
-        if len(line) == 3 and line[0].strip().isdigit()
-    ]
 
 
 def library_name(shared_object: str) -> str:
