@@ -37,6 +37,7 @@ from ..analysis.replication import OtherPlaces
 from ..analysis.series import Verdict
 from ..explaining import reproduction
 from ..explaining.counting import COUNTED
+from ..explaining.finding import TIMES
 from ..explaining.launching import Subject
 from ..releases import wheels
 from ..releases.axis import Axis, Release
@@ -81,9 +82,6 @@ AT_ONCE = 32
 
 STEPS = ("reading results", "comparing releases", "writing pages")
 """What `publish_site` does one after the other."""
-
-STEADY = ("time", "forward_time")
-"""Metrics that a script times: seconds of a call that was made before."""
 
 
 class Published(NamedTuple):
@@ -172,7 +170,8 @@ def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
     published all the same."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        about = lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
+        answered = bases.answered_by(lane.machine, lane.environment, lane.words_of, lane.found, lane.answers)
+        about = lane_data(lane, axis, elsewhere), answered, newest(lane, elsewhere)
         of_lane = power.lane_evidence(lane.found, lane.environment, axis)
         return Published(lane, *about, of_lane, elsewhere, {})
     except WRONG_DATA as error:
@@ -271,7 +270,7 @@ def code_of(series: Iterable[Sequence[str]], root: Path) -> dict[str, dict[str, 
     found = {}
     for (question, variant), cases in sorted(apart.items()):
         path = root / "workloads" / f"{question}.py"
-        steady = any(metric in STEADY for metric in cases.values())
+        steady = any(metric in TIMES for metric in cases.values())
         if re.fullmatch(r"\w+", question, re.ASCII) and path.is_file() and reproduction.names(path, variant):
             found[f"code-{question}-{variant}"] = _of_variant(root, question, variant, cases, steady)
     return found
@@ -283,7 +282,7 @@ def _of_variant(
     scripts = []
     for (benchmark, size), metric in sorted(cases.items()):
         text, why_not = "", "It measures more than a call that is repeated, which is all that a script does."
-        if steady and metric in (*STEADY, *COUNTED):
+        if steady and metric in (*TIMES, *COUNTED):
             head = f"{question} {metric}, {variant}, {size}"
             try:
                 text, why_not = reproduction.script(Subject(root, question, variant, size, metric), head), ""
@@ -314,14 +313,12 @@ def _in_index(lane: Lane, is_one: bool) -> dict[str, Any]:
 def _wheel(wheel: wheels.Wheel, release: Release) -> dict[str, Any]:
     """All that the page on wheels shows of one, in bytes."""
     names = ("python", "cuda", "cxx11_abi", "glibc", "architectures", "download", "installed", "libraries")
+    of_package = ("name", "version", "download", "installed")
     return {
         "date": release.date.isoformat(),
         **{name: getattr(wheel, name) for name in names},
         "torch": wheel.packages[0].installed,
-        "packages": [
-            {"name": each.name, "version": each.version, "download": each.download, "installed": each.installed}
-            for each in wheel.packages
-        ],
+        "packages": [{name: getattr(each, name) for name in of_package} for each in wheel.packages],
     }
 
 
@@ -577,5 +574,4 @@ def _keep_anchors(tokens: Sequence[Token]) -> None:
             if shown:
                 token.attrSet("href", f"#{_anchor(names[0])}")
         if token.type in ("link_open", "link_close") and not shown:
-            token.type, token.tag, token.nesting, token.attrs = "text", "", 0, {}
-            token.content = ""
+            token.type = "text"

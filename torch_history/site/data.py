@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..analysis import bases, claims, compare, steps
+from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence, unconfirmed
 from ..analysis.replication import NO_PLACES, Measured, OtherPlaces, held_against, sessions_of
 from ..analysis.series import History, Series, disturbed, history
@@ -78,15 +78,13 @@ class Lane:
     def changes(self) -> dict[str, dict[str, Any]]:
         """What each release changed against the one before it: `old`, `tally` by verdict, and the places of the series that
         `changed`."""
-        decided = {new: (old, self.decided(old, new)) for old, new in itertools.pairwise(self.releases)}
-        return {
-            new: {
-                "old": old,
-                "tally": Counter(change.verdict.words for change in changes),
-                "changed": [self.place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST],
-            }
-            for new, (old, changes) in decided.items()
-        }
+        found = {}
+        for old, new in itertools.pairwise(self.releases):
+            changes = self.decided(old, new)
+            tally = Counter(change.verdict.words for change in changes)
+            changed = [self.place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST]
+            found[new] = {"old": old, "tally": tally, "changed": changed}
+        return found
 
     @functools.cached_property
     def answers(self) -> dict[str, dict[str, claims.Answer]]:
@@ -97,11 +95,6 @@ class Lane:
     def words_of(self) -> dict[str, list[tuple[str, str]]]:
         """The word of each answer: question -> (release, word) of every release, oldest first."""
         return {name: [(tag, of[tag].word) for tag in self.releases if tag in of] for name, of in self.answers.items()}
-
-    @property
-    def answered(self) -> bases.Answered:
-        """What it says of the claims, to be set beside other lanes."""
-        return bases.answered_by(self.machine, self.environment, self.words_of, self.found, self.answers)
 
     def decided(self, old: str, new: str) -> list[Change]:
         """What became of each series from one of its releases to a newer one."""
@@ -251,15 +244,12 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
             if case.number is not None
         ]
         where = [(at, rounds.setdefault(_block(launch), len(rounds))) for at, launch, _ in known]
-        plain = series.plain
         rows.append(
             {
                 "key": pairs.key(series),
                 **{name: getattr(series, name) for name in ("question", "metric", "benchmark")},
-                "parameters": plain,
-                "variant": "".join(plain[:1]),
-                "size": " ".join(plain[1:]),
-                "unit": series.unit,
+                "parameters": series.plain,
+                **{name: getattr(series, name) for name in ("variant", "size", "unit")},
                 "pattern": patterns.setdefault(tuple(where), len(patterns)),
                 "numbers": [number for _, _, number in known],
                 "disturbed": [i for i, (_, launch, _) in enumerate(known) if disturbed(launch)],
@@ -306,14 +296,14 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
     happened = steps.of_history(lane.found, axis)
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
     said = list(zip(happened, compare.one_by_one(told), strict=True))
+    sentences = [(step, each.sentence) for step, each in said]
+    claimed = claims.as_data(lane.words_of, lane.found, lane.answers, sentences)
     return {
         "schema": SCHEMA,
         **{name: getattr(lane, name) for name in ("id", "machine", "environment", "words")},
         "series": [pairs.key(series) for series in lane.found],
         "evidence": [_evidence(one) for one in lane.evidence],
-        "unconfirmed": [
-            [[part.strip("'") for part in pairs.key(series)], old, new] for series, old, new in lane.unconfirmed
-        ],
+        "unconfirmed": [[[series.benchmark, *series.plain], old, new] for series, old, new in lane.unconfirmed],
         "changes": [lane.changes.get(tag) for tag in lane.releases],
         "steps": [
             {
@@ -331,12 +321,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
             for each in told
             if each.finding.verdict.kind == "worse"
         ],
-        "claims": [
-            {**claim, "answers": _answers(lane, claim["question"])}
-            for claim in claims.as_data(
-                lane.words_of, lane.found, lane.answers, [(step, each.sentence) for step, each in said]
-            )
-        ],
+        "claims": [{**claim, "answers": _answers(lane, claim["question"])} for claim in claimed],
     }
 
 

@@ -35,13 +35,13 @@ class EveryPair:
     """All comparisons of the releases `tags` of one lane, oldest first."""
 
     def __init__(self, found: History, tags: Sequence[str]) -> None:
-        self.tags, self.series = [*tags], [*found]
+        self.tags = [*tags]
         self.pairs: list[Pair] = [*itertools.combinations(self.tags, 2)]
         self.typical: dict[str, typical.Means] = {}
         self.shifts: dict[str, dict[str, float]] = {}
         self.timed: dict[Series, Timed] = {}
         known: list[tuple[list[Series], Evidence]] = []
-        clocks = typical.main(self.series, typical.TIMES)
+        clocks = typical.main(found, typical.TIMES)
         for (_, question), fit in found.fits.items():
             evidence = evidence_between(fit, self.pairs)
             known.append((list(fit.levels), evidence))
@@ -56,7 +56,7 @@ class EveryPair:
                 for place in of.releases:
                     shown[self.tags.index(fit.releases[place])] = fit.shown(series, fit.releases[place])
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), shown])
-        self.untied = {series: _States(found, series, self.tags, self.timed.get(series)) for series in self.series}
+        self.untied = {series: _States(found, series, self.tags, self.timed.get(series)) for series in found}
         self.alone = [alone_in((tied(*of, number) for of in known), {*found}) for number in range(len(self.pairs))]
 
     def changes(self, number: int) -> Iterator[Change]:

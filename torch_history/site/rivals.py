@@ -95,10 +95,8 @@ def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") 
     said = dict.fromkeys(times(factor) for factor in (factors[0], factors[-1]))
     means = labels().get(series[0].question, {}).get("variants", {}).get(variant, "")
     start = f"On {tag} `{variant}`{f' ({means})' if means else ''} does the same "
-    factor = " to ".join(said)
-    start += (
-        f"{factor} times faster{than and f' than {than}'}" if unit == "seconds" else f"with {factor} times less memory"
-    )
+    factor = f"{' to '.join(said)} times"
+    start += f"{factor} faster{than and f' than {than}'}" if unit == "seconds" else f"with {factor} less memory"
     if len(series) == 1:
         return f"{start} ({times(1 / of[0].high)} to {times(1 / of[0].low)})." if series[0].varies else f"{start}."
     return f"{start} in {len(of)} of {len(series)} cases."

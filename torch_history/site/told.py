@@ -4,7 +4,6 @@ docs/site.md lists the keys."""
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import answer, causes, compare
@@ -34,12 +33,10 @@ def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> com
     facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
     code = of_times(changes, pair_on(lane.machine, lane.environment, old, new))
     why, moved = causes.why(changed, *facts, known, code), causes.moved(*facts, lane.device)
-    alone = every.alone[number]
-    found = compare.Comparison(*asked, changes, why, moved, every.one_sided(number), alone=alone, code=code)
     unseen = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
-    threads = str(lane.machine.get("threads", ""))
-    others = elsewhere.of(changed, old, new)
-    return replace(found, device=lane.device, threads=threads, unconfirmed=unseen, elsewhere=others)
+    threads, others = str(lane.machine.get("threads", "")), elsewhere.of(changed, old, new)
+    of = *asked, changes, why, moved, every.one_sided(number), others, lane.device, threads
+    return compare.Comparison(*of, unconfirmed=unseen, alone=every.alone[number], code=code)
 
 
 def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[str, Any]:
@@ -47,11 +44,10 @@ def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[st
     found = compared(lane, number, elsewhere)
     overall, questions = typical.of_pair(lane.every.typical, number)
     line, instead = typical.bottom_line(overall, found.changes, lane.main), lane.rivals[found.new]
-    of_pair = {name: getattr(found, name) for name in ("machine", "environment", "device", "old", "new")}
     changes = _columns(lane, found)
     return {
         "schema": SCHEMA,
-        **of_pair,
+        **{name: getattr(found, name) for name in ("machine", "environment", "device", "old", "new")},
         "main": lane.main,
         "instead": lane.advice[found.new],
         "typical": overall and overall.as_data(),

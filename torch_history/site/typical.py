@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..analysis.findings import amounts
+from ..analysis.findings import MISSING, amounts
 from ..analysis.labels import named
 from ..analysis.levels import Array
 from ..analysis.series import Series, Verdict
@@ -156,9 +156,8 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
 
 
 def _broke(changes: Iterable[Change]) -> str:
-    either = (Verdict.BROKE, Verdict.FIXED)
-    cases = {(of.verdict, of.series.question, of.series.parameters) for of in changes if of.verdict in either}
-    broke, fixed = (sum(case[0] is verdict for case in cases) for verdict in (Verdict.BROKE, Verdict.FIXED))
+    cases = {(of.verdict, of.series.question, of.series.parameters) for of in changes if of.verdict in MISSING}
+    broke, fixed = (sum(case[0] is verdict for case in cases) for verdict in MISSING)
     said = f"{_cases(broke)} no longer run{'s' * (broke == 1)}" if broke else "no case"
     return said + (f"; {_cases(fixed)} run now and did not before" if fixed else "")
 
