@@ -33,7 +33,6 @@ Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE", "INCONCLUSIVE
 NOT_LOOKED_INTO: tuple[Kind, ...] = ("NOT THERE", "INCONCLUSIVE")
 """Verdicts on a difference that was not seen again, so that nothing was looked for."""
 
-
 REPRODUCED = 0.5
 """As SHARE in analysis/causes.py."""
 

@@ -45,13 +45,12 @@ def add_details(path: Path, session: str, details: Mapping[str, Mapping[str, Any
         cases[case] = {**found, "session": session, **({"differs": True} if differs else {})}
     names = sorted({name for found in cases.values() for name in found["kernels"]})
     place = {name: index for index, name in enumerate(names)}
-    stored = {
-        case: {**found, "kernels": [[place[name], count] for name, count in found["kernels"].items()]}
-        for case, found in sorted(cases.items())
-    }
-    lines = [f"{json.dumps(case)}: {json.dumps(found, sort_keys=True)}" for case, found in stored.items()]
-    listed = ",\n".join(json.dumps(name) for name in names)
-    body = ",\n".join(lines)
+    lines = []
+    for case, found in sorted(cases.items()):
+        kernels = [[place[name], count] for name, count in found["kernels"].items()]
+        stored = json.dumps({**found, "kernels": kernels}, sort_keys=True)
+        lines.append(f"{json.dumps(case)}: {stored}")
+    listed, body = (",\n".join(of) for of in (map(json.dumps, names), lines))
     write_atomically(path, f'{{"names": [\n{listed}\n], "cases": {{\n{body}\n}}}}\n')
 
 

@@ -15,16 +15,7 @@ from msgspec.structs import asdict, replace
 
 from contract.metrics import metric_of
 
-from ..system.files import (
-    LONGEST_NAME,
-    append_lines,
-    is_name,
-    parse,
-    read_lines,
-    require_shallow,
-    sealed,
-    warn,
-)
+from ..system.files import LONGEST_NAME, append_lines, is_name, parse, read_lines, require_shallow, sealed, warn
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
@@ -40,7 +31,6 @@ MOST_COUNTED = 2.0**60
 """Bytes, or what else is counted, are fewer."""
 
 MOST_ROUNDS = 1_000_000
-
 
 Time = Annotated[float, Meta(ge=LEAST, le=MOST)]
 Counted = Annotated[float, Meta(gt=-MOST_COUNTED, lt=MOST_COUNTED)] | int

@@ -3,7 +3,7 @@
 import ast
 import functools
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED, metrics_of
@@ -19,21 +19,16 @@ CHECKOUT = SOURCES
 @functools.cache
 def versions(root: Path) -> dict[str, str]:
     """Benchmark -> its version in a checkout; empty where `root` is none. Raises OSError and SyntaxError."""
-    common = root / "benchmarks" / "common.py"
-    if not common.is_file():
+    if not (root / "benchmarks" / "common.py").is_file():
         return {}
-    seed = ast.literal_eval(_assigned(common)["SEED"])
     found: dict[str, str] = {}
     for path in sorted((root / "benchmarks").glob("*.py")):
         for question, workload in _questions(path):
             of = root / "workloads" / f"{workload}.py"
             metrics = metrics_of(ast.literal_eval(_assigned(of)["METRICS"]))
             metrics += RECORDED if {METRICS[metric].measured for metric in metrics} <= HAS_RECORDED else ()
-            workloads = sorted({of, *_used(of)})
-            for source in {METRICS[metric].source for metric in metrics}:
-                version = _digest(seed, [*workloads, root / "measure" / f"{source}.py"])
-                of_source = [metric for metric in metrics if METRICS[metric].source == source]
-                found |= {f"{path.stem}.{question}.track_{metric}": version for metric in of_source}
+            digests = _digests(root, sorted({of, *_used(of)}), {METRICS[metric].source for metric in metrics})
+            found |= {f"{path.stem}.{question}.track_{metric}": digests[METRICS[metric].source] for metric in metrics}
     return found
 
 
@@ -44,13 +39,9 @@ def here() -> dict[str, str]:
 
 def own_versions(question: str, text: Path) -> dict[str, str]:
     """Benchmark -> its version for an own file, whose `text` was kept, as `question`. Raises OSError."""
-    seed = ast.literal_eval(_assigned(CHECKOUT / "benchmarks" / "common.py")["SEED"])
-    of_source = {
-        source: _digest(seed, [text, CHECKOUT / "measure" / f"{source}.py"])
-        for source in {metric.source for metric in METRICS.values()}
-    }
+    digests = _digests(CHECKOUT, [text], {metric.source for metric in METRICS.values()})
     return {
-        f"{question}.{CLASSES[metric.measured]}.track_{name}": of_source[metric.source]
+        f"{question}.{CLASSES[metric.measured]}.track_{name}": digests[metric.source]
         for name, metric in METRICS.items()
         if metric.measured in CLASSES
     }
@@ -106,10 +97,20 @@ def _used(workload: Path) -> set[Path]:
     return {path for name in names if (path := workload.with_name(f"{name}.py")).is_file()}
 
 
-def _digest(seed: object, parts: Iterable[Path]) -> str:
-    digest = hashlib.sha256(repr(seed).encode())
-    for source in parts:
-        for path in (source, source.with_suffix(".cpp"), source.with_suffix(NEEDED)):
-            if path.exists():
-                digest.update(path.read_bytes())
-    return digest.hexdigest()
+@functools.cache
+def _seed(root: Path) -> object:
+    """What benchmarks/common.py makes part of each version."""
+    return ast.literal_eval(_assigned(root / "benchmarks" / "common.py")["SEED"])
+
+
+def _digests(root: Path, workloads: Sequence[Path], names: Iterable[str]) -> dict[str, str]:
+    """Source of metrics, by its name in a checkout's measure/ -> the version that it makes with these workloads."""
+    digests = {}
+    for name in names:
+        digest = hashlib.sha256(repr(_seed(root)).encode())
+        for source in (*workloads, root / "measure" / f"{name}.py"):
+            for path in (source, source.with_suffix(".cpp"), source.with_suffix(NEEDED)):
+                if path.exists():
+                    digest.update(path.read_bytes())
+        digests[name] = digest.hexdigest()
+    return digests
