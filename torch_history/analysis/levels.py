@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from . import special
 from .series import History, Observation, Series, observations
-from .turned import PROCESS
+from .turned import PROCESS, Array
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 REPEATED = 0.0055

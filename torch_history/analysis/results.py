@@ -68,10 +68,9 @@ class Result:
 
     def as_data(self, axis: Sequence[str]) -> dict[str, Any]:
         """As JSON has it, the sentence where it changed."""
-        parameters = self.series.plain
         own = {name: getattr(self, name) for name in ("kind", "forms", "difference", "rounding", "not_finite", "since")}
         said = self.sentence(axis) if self.changed else ""
-        return {"question": self.series.question, "parameters": parameters, **own, "sentence": said}
+        return {"question": self.series.question, "parameters": self.series.plain, **own, "sentence": said}
 
 
 def results(found: History, old: str, new: str) -> list[Result]:
