@@ -69,10 +69,17 @@ def test_typically_the_same_needs_the_whole_interval_within_the_margin(ratio, lo
     assert typical.words(typical.Typical(ratio, low, high, 6), "in 6 cases") == said
 
 
-def test_more_memory_is_told_in_bytes_too():
-    peaks = {OLD: (200_000, 200_000), NEW: (7_200_000, 8_700_000)}
+@pytest.mark.parametrize(
+    ("old", "new", "said", "hungriest"),
+    [
+        ((200_000, 200_000), (7_200_000, 8_700_000), "2 cases need 7.0 to 8.5 MB more, at most 44 times as much", "1"),
+        ((0, 5 * 10**8), (5 * 10**8, 0), "1 case needs 500.0 MB less; 1 case needs 500.0 MB more", "0"),
+    ],
+)
+def test_more_memory_is_told_in_bytes_too_and_without_a_factor_where_there_was_none(old, new, said, hungriest):
     launches = [
         launch(tag, "batching.Q.track_peak_memory", *(Case((f"'{i}'",), value=peak) for i, peak in enumerate(of)))
-        for tag, of in peaks.items()
+        for tag, of in ((OLD, old), (NEW, new))
     ]
-    assert told_of(launches)["said"]["memory"] == "2 cases need 7.0 to 8.5 MB more, at most 44 times as much"
+    told = told_of(launches)["said"]
+    assert (told["memory"], told["hungriest"]) == (said, hungriest)

@@ -509,8 +509,6 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-        if token.type == "code_block" or token.type == "fence":
-            token.attrSet("tabindex", "0")
         _keep_anchors(token.children or [])
     _name_headings(tokens, _anchor(name))
     _name_items(tokens, name)

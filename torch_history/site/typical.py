@@ -143,12 +143,12 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
     said, hungriest = [], ""
     for verdict, word in ((Verdict.LEANER, "less"), (Verdict.HUNGRIER, "more")):
         of = [one for one in known if one.verdict is verdict]
-        far = [(max(one.ratio, 1 / one.ratio), named(one.series)) for one in of if one.ratio]
+        far = [(max(one.ratio, 1 / one.ratio) if one.ratio else math.inf, named(one.series)) for one in of]
         if far:
             most, hungriest = max(far)
             each = amounts([abs((one.new or 0) - (one.old or 0)) for one in of])
-            much = f"{times(most)} times as much" if word == "more" else f"{times(most)} times less"
-            said.append(f"{_cases(len(far))} need{'s' * (len(far) == 1)} {each} {word}, at most {much}")
+            much = f", at most {times(most)} times {'as much' if word == 'more' else 'less'}" if most < math.inf else ""
+            said.append(f"{_cases(len(far))} need{'s' * (len(far) == 1)} {each} {word}{much}")
     same = sum(one.verdict is Verdict.SAME for one in known)
     said += [f"the same in {same} of {_cases(len(known))}"] * bool(same)
     is_more = any(one.verdict is Verdict.HUNGRIER for one in known)
