@@ -54,7 +54,8 @@ class Laboratory:
         self.refused: set[str] = set()
         self.sessions = 0
         self.stop = math.inf
-        self.rounds = self.rounds_at_first = ROUNDS
+        self.rounds = ROUNDS
+        self.rounds_at_first = {2: ROUNDS, 3: ROUNDS}
         self.known: list[Known] = []
         self.missed: dict[Any, Known] = {}
 
@@ -71,7 +72,7 @@ class Laboratory:
                 raise NotInstalled(tag, f"{tag} is in a locked room.")
             self.installed.add(tag)
         self.sessions += 1
-        rounds = self.rounds if key in self.stored or len(tags) == 2 else self.rounds_at_first
+        rounds = self.rounds if key in self.stored else min(self.rounds, self.rounds_at_first[len(tags)])
         launches = self.stored[key] = []
         for number in range(1, rounds + 1):
             for tag in tags:
@@ -273,11 +274,21 @@ def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_
 
 def test_what_is_left_of_the_budget_goes_to_releases_that_the_search_left_undecided():
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
-    laboratory.rounds_at_first = 1
+    laboratory.rounds_at_first[3] = 1
     _, found = asked(laboratory)
     (place,) = found.rows[0].places
     assert (place.new, place.seen) == (TAGS[9], (TAGS[8], TAGS[9]))
     assert len(laboratory.installed) <= 7
+
+
+def test_what_changed_surely_only_with_the_rest_of_the_budget_is_searched_at_the_same_releases():
+    laboratory: Any = Laboratory({"f": {9: 2.0}, "late": {9: 1.06}, "still": {}})
+    laboratory.rounds_at_first[2] = 2
+    _, found = asked(laboratory)
+    assert exact(found) == {"mine time, f": [TAGS[9]], "mine time, late": [TAGS[9]]}
+    both = [cases for tags, cases in laboratory.stored if len(tags) == 3]
+    assert {case for cases in both for case in cases} == {("'f'", "''"), ("'late'", "''")}
+    assert all(len(cases) == 1 for cases in both)
 
 
 def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:

@@ -288,7 +288,7 @@ class Session:
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
                 work[question][places[question][parameters]] = more.releases
         if not found.undecided:
-            return dict(work), f"Round {turn}. {told}. What is no time is measured once more."
+            return dict(work), f"Round {turn}. {told}. Growth of memory is measured once more."
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (

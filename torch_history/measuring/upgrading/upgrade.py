@@ -232,28 +232,34 @@ class Upgrade:
     def _measure(self, middle: int, task: Task) -> bool:
         """Whether the release could be measured against the ends of each span that it divides."""
         for (old, _, new), series in task.items():
-            tags = self.tags[old], self.tags[middle], self.tags[new]
-            cases = sorted({one.parameters for one in series if isinstance(one, Series)})
-            names = ", ".join(" ".join(part.strip("'") for part in case).strip() for case in cases)
-            number, most = len(self.search.measured) + 1, self.search.most
-            said, share = f"Release {number} of at most {most}", 1 / max(1, (most or number) - number + 1)
-            if middle in self.search.measured:
-                if not self.laboratory.can_go_on(tags, cases):
-                    continue
-                said, share = "Once more", ENDS
-            self.tell(f"{said}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}.")
-            try:
-                self.laboratory.measure(tags, cases, share)
-            except NotInstalled as error:
-                self._refused += 1
-                if self._refused >= MOST_REFUSED:
-                    raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
-                self.left_out[error.tag] = str(error)
-                self.tell(f"{error.tag} is passed over: {error}")
-                return False
-            for pair in ((old, middle), (middle, new)):
-                self._compare(pair, tags, cases)
+            tags, pairs = (self.tags[old], self.tags[middle], self.tags[new]), ((old, middle), (middle, new))
+            begun = [cases for at, measured, cases in self._told if (at, measured) == (pairs[0], tags)]
+            known = {case for cases in begun for case in cases}
+            rest = sorted({one.parameters for one in series if isinstance(one, Series)} - known)
+            number, most = len(self.search.measured | {middle}), self.search.most
+            first = f"Release {number} of at most {most}", rest, 1 / max(1, (most or number) - number + 1)
+            again = [("Once more", cases, ENDS) for cases in begun if self.laboratory.can_go_on(tags, cases)]
+            for said, cases, share in [*again, *([first] if rest else [])]:
+                names = ", ".join(" ".join(part.strip("'") for part in case).strip() for case in cases)
+                self.tell(f"{said}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}.")
+                if not self._could_measure(tags, cases, share):
+                    return False
+                for pair in pairs:
+                    self._compare(pair, tags, cases)
         self._refused = 0
+        return True
+
+    def _could_measure(self, tags: tuple[str, ...], cases: Collection[Case], share: float) -> bool:
+        """Whether the releases could be installed; says which one could not. Raises UserError, and Spent."""
+        try:
+            self.laboratory.measure(tags, cases, share)
+        except NotInstalled as error:
+            self._refused += 1
+            if self._refused >= MOST_REFUSED:
+                raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
+            self.left_out[error.tag] = str(error)
+            self.tell(f"{error.tag} is passed over: {error}")
+            return False
         return True
 
     def _compare(self, at: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
