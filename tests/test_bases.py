@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tools.document import by_lane
 from tools.pages import claims as reports
 from torch_history.analysis import bases, claims
 from torch_history.analysis.bases import Answered, Row
@@ -230,8 +231,8 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
     for name, (record, launches) in machines.items():
         write_machine(tmp_path / name, **record)
         store(tmp_path, *launches, machine=name)
-    lanes = reports.lanes(tmp_path, {name: launches for name, (_, launches) in machines.items()}, AXIS)
-    found = bases.rows([lane.told for lane in lanes], AXIS)
+    lanes = reports.lanes(tmp_path, {name: by_lane(launches) for name, (_, launches) in machines.items()}, AXIS)
+    found = bases.rows([told for told, _ in lanes], AXIS)
     *_, line = reports.table(found, "docs/questions").splitlines()
     assert line.count(" | ") == 4
     assert not {"<img", "`c`", "[x]"} & {part for part in ("<img", "`c`", "[x]") if part in line}

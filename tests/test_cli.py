@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 from msgspec import structs
 
 from tools.pages import coverage
+from torch_history.analysis.series import history
 from torch_history.cli import main, output
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
@@ -74,7 +75,7 @@ def test_how_much_was_measured_is_said_by_lane_and_question():
     for tag, peak in peaks.items():
         cases = (Case(("'f'", "'small'"), value=peak), Case(("'g'", "'small'"), unavailable="needs a GPU"))
         launches.append(launch(tag, "q.Q.track_peak_memory", *cases))
-    rows = coverage.document({"m": launches}, AXIS).splitlines()
+    rows = coverage.document({"m": {"release-py3.11": history(launches)}}, AXIS).splitlines()
     assert "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |" in rows
     assert rows[-1] == "| m | release-py3.11 | 1 | 1 none |"
 

@@ -102,9 +102,9 @@ def hostile(tmp_path) -> Path:
 def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile, warned, monkeypatch):
     monkeypatch.setattr(document.compare, "tell", lambda *_: [SimpleNamespace(where=HOSTILE, said=HOSTILE)])
     (folder,) = hostile.iterdir()
-    launches = {folder.name: list(read_launches(hostile, folder.name))}
-    assert launches[folder.name]
-    pages = {"recorded": document.recorded(hostile, launches, AXIS, []), "coverage": coverage.document(launches, AXIS)}
+    lanes = {folder.name: document.by_lane(read_launches(hostile, folder.name))}
+    assert lanes[folder.name]
+    pages = {"recorded": document.recorded(hostile, lanes, AXIS, []), "coverage": coverage.document(lanes, AXIS)}
     for name, page in pages.items():
         assert "planted" in page
         tokens = list(flat(PARSER.parse(page)))

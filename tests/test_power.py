@@ -68,8 +68,7 @@ def test_a_planted_change_moves_an_estimate_as_one_does_that_is_measured(series)
 
 
 def lane_of(launches: list[Launch]) -> LaneEvidence:
-    (lane,) = power.every_lane(history(launches), AXIS)
-    return lane
+    return power.lane_evidence(history(launches), LANE, AXIS)
 
 
 def counts(*lanes: list[Launch]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -123,7 +122,7 @@ def test_a_pair_of_which_something_is_told_is_not_quiet():
 def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs():
     """And of the series that are asked for; what is told is taken away, so that it makes no room for others."""
     found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[:3]])
-    counted = power.counted(power.every_lane(found, AXIS)).counts
+    counted = power.counted([power.lane_evidence(found, LANE, AXIS)]).counts
     shares = power.found_alone(found.fits.values(), PATCH, found)
     of = {size: counted["selection", f"{size:+.0%}, {LANE}"] for size in power.SIZES}
     assert shares == Alone({size: hits / number for size, (hits, number) in of.items()})
@@ -160,7 +159,7 @@ def test_lanes_are_compared_by_the_pairs_and_series_that_both_have():
 
 def test_names_of_strangers_are_no_markup_in_the_table():
     own = [replace(launch, environment="<b>|x", benchmark="<i>|y.S.track_time") for launch in quiet_lane(1)]
-    text = report.of_history(power.every_lane(history(own), AXIS))
+    text = report.of_history([power.lane_evidence(history(own), "<b>|x", AXIS)])
     assert "<b>" not in text
     assert "<i>" not in text
     assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {5}

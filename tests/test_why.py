@@ -1,5 +1,6 @@
 """Does a changed time get the cause that was planted, and none where there is none?"""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 
 from torch_history.analysis import causes
-from torch_history.analysis.causes import FOUND, Cause, Known, in_words, moved, of_ends
-from torch_history.analysis.compare import find
-from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.causes import FOUND, Cause, Known, evidence, in_words, moved, of_ends
+from torch_history.analysis.compare import compared
+from torch_history.analysis.series import History, Series, Verdict, history
 from torch_history.analysis.verdicts import Change
+from torch_history.store.launches import read_environment, read_launches
 
 from .lab import AXIS
 from .processes import ROOT
@@ -56,19 +58,13 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
         (SLOWER, [("fusion_groups", 1, 0)], "because it is no longer fused"),
         (FASTER, [("fusion_groups", 0, 2)], "because it is fused now"),
         (SLOWER, [("fusion_groups", 1, 3)], "while the number of fused groups went from 1 to 3"),
-        (
-            SLOWER,
-            [("allocations", 2, 4), ("kernels", 1, 9), ("operators", 3, 5)],
-            "while the number of kernels went from 1 to 9, the number of operators from 3 to 5 "
-            "and the number of allocations from 2 to 4",
-        ),
+        (SLOWER, [("allocations", 2, 4), ("kernels", 1, 9), ("operators", 3, 5)],
+         "while the number of kernels went from 1 to 9, the number of operators from 3 to 5 "
+         "and the number of allocations from 2 to 4"),
         (SLOWER, [("operators", 38, 53), ("fusion_groups", 1, 0)], "because it is no longer fused"),
         # A number that came from none is no fusion, which would be named alone.
-        (
-            SLOWER,
-            [("kernels", 0, 9), ("operators", 3, 5)],
-            "while the number of kernels went from 0 to 9 and the number of operators from 3 to 5",
-        ),
+        (SLOWER, [("kernels", 0, 9), ("operators", 3, 5)],
+         "while the number of kernels went from 0 to 9 and the number of operators from 3 to 5"),
         # What moved the other way cannot have cost time.
         (SLOWER, [("operators", 9, 1)], "although the number of operators went from 9 to 1: unexplained"),
         (FASTER, [("fusion_groups", 1, 0)], "although it is no longer fused: unexplained"),
@@ -79,24 +75,18 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
         (SLOWER, [("gradients", 1, 2)], "unexplained"),
         (SLOWER, [], "unexplained"),
     ],
-)
-def test_cause_is_what_moved_in_the_same_case(
-    time: Change, beside: list[tuple[str, float, float]], clause: str
-) -> None:
+)  # fmt: skip
+def test_cause_is_what_moved_in_the_case(time: Change, beside: list[tuple[str, float, float]], clause: str) -> None:
     def verdict(metric: str, old: float, new: float) -> Verdict:
-        if metric in ("peak_memory", "retained"):
-            return Verdict.HUNGRIER if new > old else Verdict.LEANER
-        return Verdict.MORE if new > old else Verdict.FEWER
+        rose = Verdict.HUNGRIER if metric == "peak_memory" else Verdict.MORE
+        return rose if new > old else Verdict.FEWER
 
     assert said(time, *(change(*number, verdict(*number)) for number in beside)) == clause
 
 
-def test_number_of_another_case_is_no_cause() -> None:
+def test_number_of_another_case_or_that_varies_between_launches_is_no_cause() -> None:
     for other in (("'mask'", "'large'"), ("'index'", "'small'")):
         assert said(SLOWER, change("operators", 1, 9, Verdict.MORE, other)) == "unexplained"
-
-
-def test_number_that_varies_between_launches_is_no_cause() -> None:
     assert said(SLOWER, change("operators", 1, 9, Verdict.CANT_TELL)) == "unexplained"
 
 
@@ -272,9 +262,7 @@ def test_cause_that_was_looked_for_is_told_of_what_spans_its_release(old: str, n
     ("old", "new", "expected"),
     [("2.5.1", "2.6.0", True), ("2.2.0", "2.7.1", True), ("2.5.1", "2.8.0", False), ("2.1.2", "2.6.0", False)],
 )
-def test_cause_that_comes_and_goes_is_told_only_where_it_did_neither_before_nor_after(
-    old: str, new: str, expected: bool
-) -> None:
+def test_cause_that_comes_and_goes_is_told_only_while_it_is_there(old: str, new: str, expected: bool) -> None:
     time = change(
         "time", 1.0, 1.2, Verdict.SLOWER, ("'index_select_reused'", "'vector 99 % x 10'"), "selection.Selection"
     )
@@ -290,6 +278,15 @@ def test_cause_is_told_of_the_sizes_that_it_names() -> None:
     assert [words.endswith(" (since 2.14.0)") for words in told.values()] == [True, False]
 
 
+@functools.cache
+def known_of(machine: str, lane: str, question: str) -> tuple[History, dict[str, Any], str, list[Known]]:
+    """What `compared` needs of a question of the committed results."""
+    folder = ROOT / "results"
+    found = history(read_launches(folder, machine, lane, [question]))
+    facts = {tag: read_environment(folder, machine, tag, lane) for tag in {tag for of in found.values() for tag in of}}
+    return found, facts, "recorder" if machine.startswith("recorded") else "cpu", [*evidence(folder, machine)]
+
+
 @pytest.mark.committed
 @pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variants[0]}-{cause.release}")
 def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cause) -> None:
@@ -298,7 +295,7 @@ def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cau
     on_gpu = "on a GPU" in cause.title
     machine = "recorded-turing-sm75-no-kernel-ran" if on_gpu else "amd-epyc-family-26-model-2-2-cores"
     lanes = [f"release-py{python}" for python in ("3.11", "3.9") if python in old.pythons and python in new.pythons]
-    found = [find(ROOT / "results", machine, lane, old.tag, new.tag, [cause.question], cause.metrics) for lane in lanes]
+    found = [compared(machine, lane, old.tag, new.tag, *known_of(machine, lane, cause.question)) for lane in lanes]
     told = [words for comparison in found for words in map(comparison.because, comparison.why)]
     assert any(cause.words in words for words in told), f"{old.tag} -> {new.tag}: {told}"
 

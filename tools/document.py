@@ -1,7 +1,9 @@
 """Writes what the documents take from results/: docs/generated/, the README's findings, each question's claim. `python
 -m tools.document --check` writes nothing; exit code 1 means that a file is out of date."""
 
+import itertools
 import json
+import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -56,19 +58,22 @@ count. What began at zero or ended there has no factor and is omitted. All chang
 def documents(suite: suites.Suite) -> dict[str, str]:
     """File, as seen from the suite's folder -> its text as the results say it now."""
     results, axis = suite.results, suite.axis
-    launches = {machine: list(read_on_axis(results, machine, axis)) for machine in machines_in(results)}
+    lanes = {machine: by_lane(read_on_axis(results, machine, axis)) for machine in machines_in(results)}
     machine, lane = LONGEST
-    found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
+    found = lanes.get(machine, {}).get(lane, History())
     happened = steps.of_history(found, axis)
-    answered = claims.lanes(results, launches, axis)
-    shown = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
+    answered = claims.lanes(results, lanes, axis)
+    shown = {
+        name: [power.lane_evidence(each, environment, axis) for environment, each in of.items()]
+        for name, of in lanes.items()
+    }
     certificates = certificates_in(results)
-    rows = bases.rows((each.told for each in answered), axis, certificates)
-    on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
+    rows = bases.rows((told for told, _ in answered), axis, certificates)
+    on_a_gpu = bases.on_a_gpu(((told.setting.device, releases) for told, releases in answered), axis)
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
     costliest = _told(steps.costliest(happened), happened, found, results, machine)
     rose += [f"- {escape(line)}" for line in dict.fromkeys(each.evidence for each in costliest)]
-    most = {question: _changed_most(question, launches, axis, results) for question in UNCLAIMED}
+    most = {question: _changed_most(question, lanes, axis, results) for question in UNCLAIMED}
     found_most = [f"- Largest change of *{question}* on a CPU: {of.first}" for question, of in most.items() if of]
     findings = "\n".join([claims.findings(rows, axis), *found_most])
     places = {question: (BEGIN_CLAIM, END_CLAIM, text) for question, text in claims.of_questions(rows).items()}
@@ -78,14 +83,20 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     return {
         "README.md": between("README.md", (BEGIN, END, findings), *_shown(results, machine, lane)),
         **{page: between(page, place) for page, place in pages.items()},
-        "docs/generated/recorded.md": recorded(results, launches, axis, certificates),
+        "docs/generated/recorded.md": recorded(results, lanes, axis, certificates),
         "docs/generated/answers.md": "\n".join(
             [claims.HEADER + on_a_gpu, "", claims.table(rows, "../questions"), "", *rose, ""]
         ),
         "contract/moves.json": _moves(results, machine, lane, found, axis),
-        "docs/generated/coverage.md": coverage.document(launches, axis),
+        "docs/generated/coverage.md": coverage.document(lanes, axis),
         "docs/generated/calibration.md": calibration.document(results, shown),
     }
+
+
+def by_lane(launches: Iterable[Launch]) -> dict[str, History]:
+    """Environment -> the history of its launches."""
+    key = operator.attrgetter("environment")
+    return {environment: history(of) for environment, of in itertools.groupby(sorted(launches, key=key), key)}
 
 
 class Most(NamedTuple):
@@ -106,17 +117,17 @@ class Most(NamedTuple):
         return escape(f"{self.told[0].brief}.")
 
 
-def _changed_most(question: str, launches: Mapping[str, Sequence[Launch]], axis: Axis, results: Path) -> Most | None:
+def _changed_most(question: str, lanes: Mapping[str, Mapping[str, History]], axis: Axis, results: Path) -> Most | None:
     """None where nothing of the question has been measured, or nothing changed."""
-    of_lane: dict[tuple[str, str], list[Launch]] = {}
-    for machine, of in launches.items():
-        for launch in of:
-            if launch.benchmark.startswith(f"{question}."):
-                of_lane.setdefault((machine, launch.environment), []).append(launch)
+    of_lane: dict[tuple[str, str], History] = {}
+    for machine, of in lanes.items():
+        for environment, every in of.items():
+            if of_question := {one: releases for one, releases in every.items() if one.question == question}:
+                of_lane[machine, environment] = History(of_question)
     if not of_lane:
         return None
-    machine, environment = max(of_lane, key=lambda lane: len({launch.release for launch in of_lane[lane]}))
-    found = history(of_lane[machine, environment])
+    machine, environment = max(of_lane, key=lambda lane: len({tag for of in of_lane[lane].values() for tag in of}))
+    found = of_lane[machine, environment]
     happened = steps.of_history(found, axis)
     most: dict[str, steps.Step] = {}
     for step in steps.largest(happened):
@@ -155,14 +166,14 @@ def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -
 
 
 def recorded(
-    results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis, certificates: Sequence[Certificate]
+    results: Path, lanes: Mapping[str, Mapping[str, History]], axis: Axis, certificates: Sequence[Certificate]
 ) -> str:
     """docs/generated/recorded.md: of each pretended card what a certificate compared, and its largest changes."""
     parts = [RECORDED_HEADER]
-    for machine, launches in launches_of.items():
+    for machine, of in lanes.items():
         record = record_of(results / machine)
         if record.get("device") == "recorder":
-            found = history(launches)
+            found = History(each for lane in of.values() for each in lane.items())
             changes = compare.tell(steps.largest(steps.of_history(found, axis))[:LISTED], found, results, machine)
             parts += [f"\n## {escape(machine)}\n\n| release | largest changes |\n|---|---|\n"]
             parts += [f"| {escape(each.where)} | {escape(each.said)} |\n" for each in changes]

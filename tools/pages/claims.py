@@ -2,17 +2,15 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch_history.analysis import bases
 from torch_history.analysis.bases import BASES, Row
 from torch_history.analysis.claims import DECIDED, answers, in_turn
 from torch_history.analysis.markdown import escape
-from torch_history.analysis.series import history
+from torch_history.analysis.series import History
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Launch
 from torch_history.store.machines import record_of
 
 HEADER = """\
@@ -33,27 +31,17 @@ COUNTED = (
 )
 
 
-@dataclass(frozen=True)
-class Lane:
-    """One machine in one environment: its `releases`, oldest first, and what it answers, as `bases` reads it."""
-
-    releases: list[str]
-    told: bases.Answered
-
-
-def lanes(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> list[Lane]:
-    """Every lane that measured a release of the axis."""
+def lanes(results: Path, of: Mapping[str, Mapping[str, History]], axis: Axis) -> list[tuple[bases.Answered, list[str]]]:
+    """What every lane `of` a machine answers that measured a release of the axis, and these releases, oldest first."""
     found = []
-    for machine, launches in launches_of.items():
-        launches = list(launches)
-        for environment in sorted({launch.environment for launch in launches}):
-            numbers = history(launch for launch in launches if launch.environment == environment)
+    for machine, of_machine in of.items():
+        for environment, numbers in of_machine.items():
             answered = answers(numbers)
             releases = sorted({tag for of in answered.values() for tag in of if tag in axis}, key=axis.position)
             words = {question: [(tag, of[tag].word) for tag in releases] for question, of in answered.items()}
             if releases:
                 told = bases.answered_by(record_of(results / machine), environment, words, numbers, answered)
-                found.append(Lane(releases, told))
+                found.append((told, releases))
     return found
 
 

@@ -1,18 +1,18 @@
 """How much was measured, and of how much is known what changed in its code? For docs/generated/coverage.md."""
 
+import functools
 import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from torch_history.analysis.code import TIMES, of_times, pair_of
 from torch_history.analysis.markdown import escape
-from torch_history.analysis.series import History, Verdict, history
-from torch_history.analysis.verdicts import compare_history
+from torch_history.analysis.series import History, Verdict
+from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.explaining.finding import TIMES as STEADY
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Launch
 
 HEADER = """\
 # How much was measured
@@ -42,32 +42,33 @@ at what runs. What a process does once, such as a first call, has no class.
 """
 
 
-def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
-    """The page for the launches of each machine."""
+def document(lanes: Mapping[str, Mapping[str, History]], axis: Axis) -> str:
+    """The page for the lanes of each machine."""
     rows, classes = [], []
-    for machine, launches in launches_of.items():
-        found = history(launches)
-        for environment, question in sorted({(series.environment, series.question) for series in found}):
-            asked = environment, question
-            of = History((one, of) for one, of in found.items() if (one.environment, one.question) == asked)
-            cells = [machine, environment, question.replace("_", " "), *_cells(of, axis)]
-            rows.append(f"| {' | '.join(map(escape, cells))} |\n")
-        steady = History((one, of) for one, of in found.items() if one.metric in STEADY)
-        for environment in sorted({series.environment for series in found if series.varies}):
-            lane = History((one, of) for one, of in steady.items() if one.environment == environment)
-            cells = [machine, environment, *_classes(lane, environment, axis)]
+    for machine, of_machine in lanes.items():
+        for environment, lane in of_machine.items():
+            between = functools.cache(functools.partial(compare_history, lane))
+            for question in sorted({series.question for series in lane}):
+                cells = [machine, environment, question.replace("_", " "), *_cells(lane, question, between, axis)]
+                rows.append(f"| {' | '.join(map(escape, cells))} |\n")
+            cells = [machine, environment, *_classes(lane, between, axis)]
             classes += [f"| {' | '.join(map(escape, cells))} |\n"] if cells[2] != "0" else []
     return HEADER + "".join(rows) + CLASSES + "".join(classes)
 
 
-def _classes(lane: History, environment: str, axis: Axis) -> tuple[str, str]:
+def _releases(tags: Iterable[str], axis: Axis) -> list[str]:
+    """Those on the axis, oldest first."""
+    return sorted({tag for tag in tags if tag in axis}, key=axis.position)
+
+
+def _classes(lane: History, between: Callable[[str, str], list[Change]], axis: Axis) -> tuple[str, str]:
     """How many of the largest changes of a lane are looked at, and how many are of each class."""
-    tags = sorted({tag for of in lane.values() for tag in of if tag in axis}, key=axis.position)
     told: list[tuple[float, str]] = []
+    tags = _releases((tag for one, of in lane.items() if one.metric in STEADY for tag in of), axis)
     for old, new in itertools.pairwise(tags):
-        every = compare_history(lane, old, new)
+        every = [change for change in between(old, new) if change.series.metric in STEADY]
         changes = [change for change in every if change.verdict in TIMES and change.ratio]
-        known = of_times(changes, pair_of(environment, old, new), every)
+        known = of_times(changes, pair_of(next(iter(lane)).environment, old, new), every)
         for change in changes:
             kind = known[change.series].kind.value if change.series in known else "none"
             told.append((abs(math.log(change.ratio or 1)), kind))
@@ -75,14 +76,15 @@ def _classes(lane: History, environment: str, axis: Axis) -> tuple[str, str]:
     return str(counts.total()), ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
 
 
-def _cells(found: History, axis: Axis) -> list[str]:
+def _cells(lane: History, question: str, between: Callable[[str, str], list[Change]], axis: Axis) -> list[str]:
     """What is known of one question in one lane; empty where there are no times, or no counts."""
     ran: dict[tuple[tuple[str, ...], str], bool] = defaultdict(bool)
-    for series, of in found.items():
-        for tag, pairs in of.items():
+    for series, of in lane.items():
+        for tag, pairs in of.items() if series.question == question else ():
             ran[series.parameters, tag] |= any(case.number is not None for _, case in pairs)
-    tags = sorted({tag for (_, tag), has_number in ran.items() if has_number and tag in axis}, key=axis.position)
-    changes = [change for pair in itertools.pairwise(tags) for change in compare_history(found, *pair)]
+    tags = _releases((tag for (_, tag), has_number in ran.items() if has_number), axis)
+    every = (change for pair in itertools.pairwise(tags) for change in between(*pair))
+    changes = [change for change in every if change.series.question == question]
     both = [change for change in changes if change.old is not None and change.new is not None]
     times = [change for change in both if change.series.varies and not change.reason]
     counts = [change for change in both if change.series.is_counted]

@@ -251,12 +251,12 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
     random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if one.is_steady else 0.0) for one in series}
     shifts = np.zeros(len(sessions))
 
-    def every() -> list[Levels]:
+    def every(last: bool) -> list[Levels]:
         rows = zip(series, measured, cells, noise, strict=True)
-        return [levels(launches, cells, noise, random[one.metric], shifts) for one, launches, cells, noise in rows]
+        return [levels(of, at, by, random[one.metric], shifts, last) for one, of, at, by in rows]
 
-    found = every()
-    for _ in range(TURNS):
+    found = every(last=False)
+    for turn in range(TURNS):
         left = [_left(*both) for both in zip(measured, found, strict=True)]
         shifts, besides = sessions_do(measured, left, len(sessions))
         for metric, known in random.items():
@@ -265,11 +265,11 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
             rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members], usual.round**2)
             scatter = scatter_of_sessions(besides[members], usual.session**2)
             random[metric] = replace(known, round=rounds, session=scatter)
-        found = every()
+        found = every(turn == TURNS - 1)
     by_itself = dict(zip(series, found, strict=True))
     if of_sessions(besides) < LENDERS:  # too little to tell what they do: only what one session measured is compared
         random = {metric: replace(known, session=WIDE) for metric, known in random.items()}
-        found = every()
+        found = every(last=True)
     rows = zip(found, measured, cells, noise, strict=True)
     kept = {one: _kept(*of, random[one.metric]) for one, of in zip(series, rows, strict=True)}
     launches, noise_of = dict(zip(series, measured, strict=True)), dict(zip(series, noise, strict=True))
@@ -338,15 +338,15 @@ def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float)
     noise = [Noise(*of, lent) for of in zip(variance, lent + freedom, strict=True)]
     random = Random(0.0, WIDE, repeated)
 
-    def every() -> list[Levels]:
-        return [levels(*of, random, np.zeros(len(sessions))) for of in zip(whole, cells, noise, strict=True)]
+    def every(last: bool) -> list[Levels]:
+        return [levels(*of, random, np.zeros(len(sessions)), last) for of in zip(whole, cells, noise, strict=True)]
 
-    found = every()
-    for _ in range(TURNS):
+    found = every(last=False)
+    for turn in range(TURNS):
         common, besides = sessions_do(whole, [_left(*both) for both in zip(whole, found, strict=True)], len(sessions))
         squares, counts = float(np.nansum((common + besides) ** 2)), int((~np.isnan(besides)).sum()) - len(whole)
         random = replace(random, session=(squares + USUAL_COUNTS * usual.session**2) / (counts + USUAL_COUNTS))
-        found = every()
+        found = every(turn == TURNS - 1)
     return found
 
 
@@ -462,8 +462,9 @@ def information(launches: Launches, cells: Cells, noise: Noise, random: Random, 
     return precision, right
 
 
-def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array) -> Levels:
-    """Generalised least squares on the cells, each of which is its release's level and what the session does to it."""
+def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array, last: bool = True) -> Levels:
+    """Generalised least squares on the cells, each of which is its release's level and what the session does to it. Degrees
+    of freedom take half of the time: they are NaN where levels are estimated again, and this estimate is not the last."""
     precision, right = information(launches, cells, noise, random, shifts)
     releases = np.unique(cells.release)
     design = np.equal.outer(cells.release, releases).astype(float)
@@ -475,7 +476,9 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
     level = covariance @ (design.T @ np.linalg.solve(mixed, right))
     held = (cells.weights @ design > 0).astype(np.intp)  # rounds x releases
     both = held.T @ held
-    freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
+    freedom = np.full_like(covariance, math.nan)
+    if last:
+        freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
     return Levels(releases, level, covariance, freedom, tied(both), both)
 
 

@@ -150,11 +150,6 @@ def lane_evidence(found: History, environment: str, axis: Axis) -> LaneEvidence:
     return LaneEvidence(environment, near, far, {question: list(fit.levels) for question, fit in fits.items()}, every)
 
 
-def every_lane(found: History, axis: Axis) -> list[LaneEvidence]:
-    """Of each lane of a machine."""
-    return [lane_evidence(found, lane, axis) for lane in sorted({series.environment for series in found})]
-
-
 NEW, HELD, HELD_FAR = "reported if nothing is new", "intervals hold between neighbours", "intervals hold far apart"
 
 
