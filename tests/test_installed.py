@@ -87,10 +87,9 @@ def test_what_it_writes_lies_in_the_users_cache(elsewhere, tmp_path):
 @pytest.mark.releases
 def test_a_file_is_measured_from_an_empty_folder(elsewhere):
     (elsewhere[1] / "mine.py").write_text(
-        "import torch\n\n\ndef inputs(seed):\n    return torch.ones(100)\n\n\ndef double(x):\n    return x * 2\n\n\n"
-        'functions = {"double": double}\n'
+        "import torch\ndef inputs(seed):\n  return torch.ones(100)\ndef f(x):\n  return x * 2\nfunctions = {'double': f}\n"
     )
-    found = said(elsewhere, "upgrade", "mine.py", "--from", "2.14.1", "--to", "2.15.0", "--budget", "1m")
+    found = said(elsewhere, "upgrade", "mine.py", "--from", "2.14.1", "--to", "2.15.0", "--budget", "4m")
     assert found.returncode == 0, found.stdout + found.stderr
     assert "v2.14.1" in found.stdout
     assert "mine.py: v2.14.1, v2.15.0" in said(elsewhere, "compare").stdout

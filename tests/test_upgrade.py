@@ -400,6 +400,8 @@ def test_nothing_ran_is_exit_code_4(played, tmp_path):
     found = command(tmp_path)
     assert found.exit_code == 4
     assert "NO NUMBER: RuntimeError: gone" in found.stdout
+    played.launches = lambda *_: []
+    assert "No number was measured in that time. Give more" in command(tmp_path).stderr
 
 
 @pytest.mark.parametrize(

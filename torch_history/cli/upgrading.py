@@ -63,10 +63,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
     path = on_the_way(suite.axis, asked, say)
     laboratory = _laboratory(asked, suite, out)
-    for line in _forecast(asked, path, laboratory):
-        say(line)
+    say("\n".join(_forecast(asked, path, laboratory)))
     upgrade = Upgrade(tuple(release.tag for release in path), laboratory, say, asked.most)
-    found = None
     with temporary_files(), alone(laboratory.room.root):
         try:
             upgrade.run()
@@ -76,6 +74,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
             found = _answer(asked, upgrade)
             if found and not (asked.explaining and upgrade.is_complete):
                 show(found)
+    if not found:
+        say("No number was measured in that time. Give more, such as --budget 10m.")
     if found and asked.explaining:
         try:
             _explain(asked, found, laboratory, suite, say)
