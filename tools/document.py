@@ -63,10 +63,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     found = lanes.get(machine, {}).get(lane, History())
     happened = steps.of_history(found, axis)
     answered = claims.lanes(results, lanes, axis)
-    shown = {
-        name: [power.lane_evidence(each, environment, axis) for environment, each in of.items()]
-        for name, of in lanes.items()
-    }
+    shown = {name: [power.lane_evidence(one, lane, axis) for lane, one in of.items()] for name, of in lanes.items()}
     certificates = certificates_in(results)
     rows = bases.rows((told for told, _ in answered), axis, certificates)
     on_a_gpu = bases.on_a_gpu(((told.setting.device, releases) for told, releases in answered), axis)

@@ -74,7 +74,8 @@ def of_history(lanes: Sequence[LaneEvidence]) -> str:
         return ""
     columns = list(dict.fromkeys(what for _, what in found.counts))
     lines = ["**One change alone.**", ""]
-    lines += [f"| question | {' | '.join(map(escape, columns))} |", "|---" + "|---:" * len(columns) + "|"]
+    head = [f"| question | {' | '.join(map(escape, columns))} |", "|---" + "|---:" * len(columns) + "|"]
+    lines += head if found.questions else ["Nothing is counted: in every pair of patch releases a change is reported."]
     missed = []
     for question in found.questions:
         cells = []
