@@ -196,24 +196,28 @@ def why(
 ) -> dict[Series, Because]:
     """Series -> why it changed, by both environments, the machine's evidence `known`, and `code` of changed times."""
     beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
-    changes, known = list(changes), list(known)
+    changes, of_series = list(changes), defaultdict[tuple[str, tuple[str, ...]], list[Known]](list)
+    for one in known:
+        of_series[one.benchmark, one.parameters].append(one)
     ends = _version(old.get("torch", "")), _version(new.get("torch", ""))
     for change in changes:
         beside[case_of(change.series)][change.series.metric] = change
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
+            theirs = of_series.get((change.series.benchmark, change.series.parameters), [])
             moved_beside = _beside(change, beside[case_of(change.series)])
             is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
             certain = _found(change, ends) or _answered(change, old, new) or (moved_beside if is_fusion else None)
             changed = (code or {}).get(change.series)
             in_wheels = Because(in_code(changed, old, new), Basis.CODE) if changed else None
-            because = _of_evidence(change, ends, known, certain, in_wheels, bool(changed and changed.is_cause))
+            because = _of_evidence(change, ends, theirs, certain, in_wheels, bool(changed and changed.is_cause))
             worst = beside[case_of(change.series)].get("worst_call")
             is_worst = change.series.metric == "worst_over_median" and worst and worst.verdict is change.verdict
             if not because and worst and is_worst and _weighs(worst, change):
-                because = _of_evidence(worst, ends, known)  # of that call, which the ratio is of
-            because, against = because or moved_beside, _not_seen_again(change, ends, known)
+                of_worst = of_series.get((worst.series.benchmark, worst.series.parameters), [])
+                because = _of_evidence(worst, ends, of_worst)  # of that call, which the ratio is of
+            because, against = because or moved_beside, _not_seen_again(change, ends, theirs)
             if because or against:
                 found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
     return found

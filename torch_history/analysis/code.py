@@ -143,7 +143,12 @@ class CodePair:
         case, size = self.case_of(series), series.size
         cases = ((begin, one) for begin, known in self._known(series) for one in known)
         every = [one for begin, one in cases if _alike(size, one.removeprefix(begin))[1]]
-        return case if case in every and all(self.of_case(one, ratio).kind in SAME_CODE for one in every) else None
+        return case if case in every and all(self._is_same(one, ratio > 1) for one in every) else None
+
+    @functools.cached_property
+    def _is_same(self) -> Callable[[str, bool], bool]:
+        """Whether no instruction differs in a case, for a time that rose or not: by how much it did is all the same."""
+        return functools.cache(lambda case, rose: self.of_case(case, 2.0 if rose else 0.5).kind in SAME_CODE)
 
     def of_case(self, case: str, ratio: float) -> WhatChanged:
         """The same of a case that was looked at in both releases, by its name."""

@@ -4,7 +4,6 @@ import enum
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
@@ -60,13 +59,15 @@ RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "neve
 Name = tuple[str, str]  # a question, and the identifier of one of its variants or sizes
 
 
-@dataclass(frozen=True, order=True)
-class Series:
-    """What is followed over releases: one benchmark with one set of parameters in one environment."""
-
+class _Key(NamedTuple):
     environment: str
     benchmark: str
     parameters: tuple[str, ...]
+
+
+class Series(_Key):
+    """What is followed over releases: one benchmark with one set of parameters in one environment. A tuple is hashed and
+    compared without a call of Python, and series are keys throughout."""
 
     @functools.cached_property
     def question(self) -> str:
