@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from torch_history.analysis import replication as replications
 from torch_history.analysis.code import same_code
 from torch_history.analysis.compare import as_json, find, summary
 from torch_history.analysis.replication import Measured, OtherPlaces, Place, Standing, replication
@@ -25,7 +26,21 @@ from .result_files import write_machine
 from .test_compare import store
 from .test_verdicts import launch
 
-pytestmark = pytest.mark.usefixtures("no_code")
+pytestmark = pytest.mark.usefixtures("no_code", "built_apart")
+
+
+@pytest.fixture
+def built_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replications, "same_code", lambda lanes, tag: False)
+
+
+def test_what_a_lane_says_whose_binaries_nobody_looked_at_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = Measured({}, OTHER, (OLD, NEW), lambda old, new: [changed(Verdict.SLOWER)])
+    places = OtherPlaces([Place.of(of, OTHER)], environment=HERE)
+    assert places.words(changed(Verdict.SLOWER), OLD, NEW) == f"replicated in {OTHER}"
+    monkeypatch.setattr(replications, "same_code", lambda lanes, tag: None)
+    assert places.words(changed(Verdict.SLOWER), OLD, NEW) == ""
+
 
 OLD, NEW = "v2.0.1", "v2.1.2"
 HERE, OTHER = "release-py3.11", "release-py3.9"

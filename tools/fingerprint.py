@@ -108,7 +108,7 @@ def is_another_lanes(of: tuple[str, str], every: Collection[tuple[str, str]]) ->
     """Whether the wheel of another Python, which is looked at, has the same machine code."""
     tag, python = of
     lanes = f"{RELEASE}{python}", f"{RELEASE}{PYTHONS[0]}"
-    return python != PYTHONS[0] and (tag, PYTHONS[0]) in every and same_code(lanes, tag)
+    return python != PYTHONS[0] and (tag, PYTHONS[0]) in every and bool(same_code(lanes, tag))
 
 
 def main() -> None:

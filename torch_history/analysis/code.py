@@ -528,6 +528,7 @@ def is_built_apart(tag: str) -> bool:
 
 
 @functools.cache
-def same_code(environments: tuple[str, str], tag: str) -> bool:
-    """Whether a release's wheels of two environments hold one binary; False where either was not looked at."""
-    return is_one_binary(*(stored.read(tag, environment.removeprefix(RELEASE)) for environment in environments))
+def same_code(environments: tuple[str, str], tag: str) -> bool | None:
+    """Whether a release's wheels of two environments hold one binary; None where either was not looked at."""
+    found = [stored.read(tag, environment.removeprefix(RELEASE)) for environment in environments]
+    return is_one_binary(*found) if all(found) else None

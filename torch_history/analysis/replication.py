@@ -102,7 +102,7 @@ class Place(NamedTuple):
 
         @functools.lru_cache(maxsize=64)
         def changes(old: str, new: str) -> Mapping[tuple[str, tuple[str, ...]], Change]:
-            return {_anywhere(change.series): change for change in measured.changes(old, new)}
+            return {change.series[1:]: change for change in measured.changes(old, new)}
 
         return cls(name, frozenset(measured.tags), changes, measured.environment)
 
@@ -117,23 +117,22 @@ class OtherPlaces:
 
     def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
         """Each told change of a time from one release to another -> what the others say of it."""
-
-        def able(places: Iterable[Place], repeats: bool = False) -> list[Place]:
-            having = (place for place in places if old in place.tags and new in place.tags)
-            return [place for place in having if self._is_one(place, old, new) == repeats]
+        lanes, machines = ([one for one in of if {old, new}.issubset(one.tags)] for of in (self.lanes, self.machines))
+        others, repeats = ([place for place in lanes if self._is_one(place, old, new) is one] for one in (False, True))
 
         def said(change: Change, places: Iterable[Place]) -> Replication:
-            of = _anywhere(change.series)
-            return replication(change, [(place.name, place.changes(old, new).get(of)) for place in places])
+            return replication(change, [(each.name, each.changes(old, new).get(change.series[1:])) for each in places])
 
-        asked = able(self.lanes), able(self.machines), able(self.lanes, repeats=True)
         told = (change for change in changes if change.verdict in TIMES)
-        return {change.series: Elsewhere(*(said(change, places) for places in asked)) for change in told}
+        return {
+            change.series: Elsewhere(*(said(change, places) for places in (others, machines, repeats)))
+            for change in told
+        }
 
-    def _is_one(self, place: Place, old: str, new: str) -> bool:
-        """Whether a lane's wheels of both releases hold the same binaries as this lane's do."""
-        lanes = self.environment, place.environment
-        return lanes[0] != lanes[1] and all(same_code(lanes, tag) for tag in (old, new))
+    def _is_one(self, place: Place, old: str, new: str) -> bool | None:
+        """Whether a lane's wheels of both releases hold the same binaries as this lane's do; None where nobody looked."""
+        found = [same_code((self.environment, place.environment), tag) for tag in (old, new)]
+        return False if False in found else all(found) or None
 
     def words(self, change: Change, old: str, new: str) -> str:
         """What they say of one change, for its sentence."""
@@ -154,11 +153,6 @@ def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> 
     for name, other in alike:
         return Replication(Standing.REPLICATED, name, other.verdict.words, other.ratio)
     return UNTESTED
-
-
-def _anywhere(series: Series) -> tuple[str, tuple[str, ...]]:
-    """A series without its lane."""
-    return series.benchmark, series.parameters
 
 
 def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:

@@ -101,7 +101,7 @@ def _binaries(lanes: Sequence[LaneEvidence]) -> list[str]:
         both = sorted({*itertools.chain(*one.near)} & {*itertools.chain(*other.near)}, key=Version)
         named: dict[bool, list[str]] = {True: [], False: []}
         for tag in both:
-            named[code.same_code((one.environment, other.environment), tag)].append(tag)
+            named[bool(code.same_code((one.environment, other.environment), tag))].append(tag)
         names = f"{escape(one.environment)} and {escape(other.environment)}"
         said.append(
             f"Of the releases in {names} one binary: {', '.join(named[True]) or 'none'}; "
