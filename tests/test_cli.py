@@ -126,16 +126,13 @@ def test_a_path_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words, n
 @pytest.mark.parametrize(
     "words",
     [
-        ("upgrade", "mine.py", "--from", "2.5.1"),
-        ("run", "2.15.0", "--workload", "mine.py"),
-        ("explain", "2.14.1", "2.15.0", "--workload", "mine.py"),
-        ("compare", "2.14.1", "2.15.0", "--workload", "mine.py"),
-        ("fit", "mine.py", "--gpu", "24GB", "--from", "2.5.1"),
+        *("upgrade mine.py --from 2.5.1", "run 2.15.0 --workload mine.py", "fit mine.py --gpu 24GB --from 2.5.1"),
+        *(f"{of} 2.14.1 2.15.0 --workload mine.py" for of in ("explain", "compare")),
     ],
 )
 def test_a_file_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    answer = command(*words)
+    answer = command(*words.split())
     assert answer.exit_code == 1
     assert str(tmp_path / "mine.py") in answer.stderr
     assert "Give the path of a Python file" in answer.stderr

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from torch_history.analysis.labels import explained, labels, named
+from torch_history.analysis.labels import explained, labels
 from torch_history.analysis.series import Series
 
 from .processes import ROOT
@@ -27,13 +27,6 @@ def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(ques
     known = numbers((ROOT / "workloads" / f"{question}.py").read_text(encoding="utf-8"))
     for name, words in (*of["variants"].items(), *of["sizes"].items()):
         assert numbers(words) <= known | numbers(name), name
-
-
-def test_a_series_is_named_in_words_of_code_and_one_without_a_label_by_its_identifiers() -> None:
-    known = Series("", "selection.Selection.track_time", ("'take_reused'", "'rows 99 % x 100'"))
-    assert named(known) == "`torch.take(x, index)`, index made once (99 % of 5,000 rows, 100 times)"
-    assert named(Series("", "mine.Own.track_time", ("'step'", "'large'"))) == "step (large)"
-    assert named(Series("", "mine.Own.track_time", ())) == "mine"
 
 
 def test_a_sentence_ends_with_the_labels_of_what_it_names_first() -> None:

@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
@@ -18,12 +19,12 @@ from click.testing import CliRunner
 
 from torch_history.analysis import labels
 from torch_history.analysis.compare import SAID_FIRST
-from torch_history.analysis.series import History, history
-from torch_history.analysis.verdicts import NOT_MEASURED, compare
+from torch_history.analysis.series import History, Series, Verdict, history
+from torch_history.analysis.verdicts import NOT_MEASURED, Change, compare
 from torch_history.cli import main
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
-from torch_history.site.build import PAGES, publish_site
+from torch_history.site.build import PAGES, _write_badges, publish_site
 from torch_history.site.data import lane_data, lanes
 from torch_history.store.launches import read_launches
 from torch_history.system.scratch import MARK, mark
@@ -233,6 +234,18 @@ def test_badges_say_what_the_newest_release_costs(tmp_path: Path) -> None:
     root = ElementTree.fromstring(badge.read_text())
     assert root.attrib["aria-label"] == "torch 1.140.0: 5 slower, 5 hungrier"
     assert number("machine-0", 40, "a.A.track_peak_memory", 0, 1) == 1001
+
+
+@pytest.mark.parametrize(("untold", "message"), [(4, "nothing worse"), (5, "inconclusive")])
+def test_a_badge_praises_no_release_of_which_half_of_the_times_are_inconclusive(tmp_path, untold, message):
+    def change(i: int, metric: str, verdict: Verdict) -> Change:
+        return Change(Series("e", f"q.Q.track_{metric}", (f"'{i}'",)), verdict, 1.0, 1.0)
+
+    times = [change(i, "time", Verdict.CANT_TELL if i < untold else Verdict.SAME) for i in range(10)]
+    upgrade = SimpleNamespace(changes=[*times, change(0, "operators", Verdict.SAME)])
+    told: Any = SimpleNamespace(lane=SimpleNamespace(id="a", releases=["v2.0.0"]), upgrade=upgrade)
+    _write_badges(tmp_path / "badges", [told])
+    assert json.loads((tmp_path / "badges" / "a.json").read_text())["message"] == message
 
 
 def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
     said = instead("v2.0.1", "v2.1.0", "peak memory")
     assert said.startswith(f"What to do: On v2.1.0 in_place ({means}) does the same with 1.33 times less memory.")
     said = instead("v2.14.1", "v2.15.0", "selection time")
-    assert said == "What to do: No variant of this question that does the same is faster on v2.15.0."
+    assert said == "What to do: No variant of this question that does the same is surely faster on v2.15.0."
 
 
 def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: Any) -> None:

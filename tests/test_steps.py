@@ -138,7 +138,9 @@ def test_return_after_a_gap_is_compared_with_the_last_before_it():
     launches = measured(lambda i: 1.2 if i > 7 else 1.0, [tags])
     launches += [launch(TAGS[7], TIME, Case(EAGER, unavailable="no compiler")) for _ in range(3)]
     (step,) = told(launches)
-    assert (step.old, step.new) == (TAGS[6], TAGS[9])
+    assert (step.old, step.new, step.is_wide) == (TAGS[6], TAGS[9], True)
+    (step,) = told([one for one in launches if one.release != TAGS[7]])
+    assert not step.is_wide  # what the lane never measured is on no page of it
 
 
 def test_parts_that_no_session_ties_together_are_judged_apart_and_named():
@@ -268,6 +270,22 @@ def exact(values: Sequence[float], benchmark: str = BYTES) -> list[Launch]:
     return [one for tag, x in zip(TAGS, values, strict=False) for one in counted(tag, [x], benchmark)]
 
 
+@pytest.mark.parametrize(("values", "verdict", "net"), [([5, 0, 3], "MORE", None), ([6, 5, 3], "FEWER", 0.5)])
+def test_what_passed_through_zero_has_no_ratio_over_the_axis(values, verdict, net):
+    step, *_ = told(exact(values, COUNT))
+    assert step.verdict.words == verdict
+    assert step.net
+    assert step.net.ratio == net
+
+
+def test_bytes_below_zero_have_a_direction_and_no_ratio():
+    """More may be freed than allocated between two calls."""
+    (step,) = told(exact([-100, 50]))
+    assert (step.verdict, step.ratio) == (Verdict.HUNGRIER, None)
+    (change,) = compare_history(history(exact([50, -100])), *TAGS[:2])
+    assert (change.verdict, change.ratio) == (Verdict.LEANER, None)
+
+
 def test_every_change_of_bytes_is_told_to_the_byte():
     steps = told(exact([100, 100, 101, 101, 101, 99]))
     assert where(steps) == [(Kind.STEP, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[2], TAGS[2])]
@@ -292,7 +310,8 @@ def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that():
     found = told(launches)
     assert set(where(found)) == {(Kind.EXCURSION, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[3], TAGS[3])}
     step = next(step for step in found if step.kind is Kind.STEP)
-    assert (step.before, step.after, step.verdict) == (100.5e6, 140.5e6, Verdict.HUNGRIER)
+    assert (step.old, step.before, step.after, step.verdict) == (TAGS[0], 100.5e6, 140.5e6, Verdict.HUNGRIER)
+    assert step.is_wide  # TAGS[1] has the level of TAGS[0], and the launches of TAGS[2] disagree
     assert told(launches[::2]) == []  # one launch each
 
 

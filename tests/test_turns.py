@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from contract.request import ALONE, END, TAKE
+from torch_history.analysis.compare import sentence
 from torch_history.analysis.levels import USUAL, weight
 from torch_history.analysis.series import Verdict, history, observations
+from torch_history.analysis.steps import chains
 from torch_history.analysis.turned import CLUSTERED, PROCESS
 from torch_history.analysis.verdicts import compare
 from torch_history.measuring import turns
@@ -21,6 +23,7 @@ from torch_history.measuring.conditions import Quiet
 from torch_history.measuring.turns import LEAST_TURNS, Turns, ask_in_turns
 from torch_history.store.launches import Case, Launch, machines_in, read_launches
 
+from .lab import AXIS
 from .processes import ROOT
 from .test_verdicts import launch
 
@@ -261,8 +264,14 @@ def test_where_no_moment_was_quiet_all_turns_count_alike():
 
 def test_one_quiet_launch_among_loud_ones_decides_nothing():
     rounds = [beside(1.7, 1.0, 20), *(beside(1.7, 1.0, 0) for _ in range(3))]
-    (change,) = compare(launches({tag: [of[tag] for of in rounds] for tag in "ab"}), "a", "b")
+    found = launches({tag: [of[name] for of in rounds] for name, tag in (("a", "v2.0.1"), ("b", "v2.1.0"))})
+    (change,) = compare(found, "v2.0.1", "v2.1.0")
     assert change.verdict is Verdict.CANT_TELL
+    assert sentence(change).endswith(
+        "one launch of a release weighs far more than its others, which cannot confirm it."
+    )
+    (fit,) = history(found).fits.values()
+    assert [*chains(fit, AXIS)] == []
     rounds[1] = beside(1.7, 1.0, 19)
     (change,) = compare(launches({tag: [of[tag] for of in rounds] for tag in "ab"}), "a", "b")
     assert change.verdict is Verdict.SAME

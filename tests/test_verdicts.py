@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from torch_history.analysis.compare import sentence
 from torch_history.analysis.levels import REPEATED, USUAL, Array
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import (
@@ -568,19 +567,3 @@ def test_rounds_beyond_those_of_the_question_are_looks():
     assert once.p_value == pytest.approx(2 * stats.t.sf(5.0, 8))
     assert thrice.p_value == pytest.approx(6 * once.p_value)
     assert penalty(1) == 1
-
-
-@pytest.mark.parametrize(("nodes", "apart"), [(("n1", "n1"), False), (("n1", "n2"), True), (("", ""), False)])
-def test_a_pair_that_no_node_measured_is_known_to_be_apart(nodes, apart):
-    middle = "v2.0.5"
-    launches = []
-    for node, session, tags in ((nodes[0], "s1", (OLD, middle)), (nodes[1], "s2", (middle, NEW))):
-        facts = {"node": {"node": node}} if node else {}
-        slow = 1.3 if node == "n2" else 1.0
-        for tag in tags:
-            seconds = [slow * (1 + 0.001 * number) for number in range(8)]
-            launches += timed(tag, seconds, session=session, facts=facts)
-    found = only(launches)
-    assert found.apart is apart
-    assert found.verdict is Verdict.SAME
-    assert ("no node measured both" in sentence(found)) is apart

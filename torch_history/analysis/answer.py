@@ -110,8 +110,11 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     of: dict[object, list[Change]] = defaultdict(list)
     for change in changes:
         of[change.series.question, change.series.parameters].append(change)
-    is_none = [all(change.verdict is Verdict.NEVER_RAN for change in each) for each in of.values()]
-    ran, never = ([each for each, none in zip(of.values(), is_none, strict=True) if none is so] for so in (False, True))
+    ran, never, unknown = list[list[Change]](), list[list[Change]](), list[list[Change]]()
+    for each in of.values():
+        is_lost = all(change.verdict is Verdict.CANT_TELL and None in (change.old, change.new) for change in each)
+        is_never = all(change.verdict is Verdict.NEVER_RAN for change in each)
+        (never if is_never else unknown if is_lost else ran).append(each)
     broke, runs = (sum(any(change.verdict is verdict for change in each) for each in ran) for verdict in MISSING)
     others = [change for each in ran for change in each if change.verdict is Verdict.NEVER_RAN]
     said = [f"{broke} of {len(ran)} cases broke."] if broke else []
@@ -120,6 +123,9 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     if never:
         so_many = _many(len(never), "more case", "more cases")
         said.append(f"{so_many} ran on neither release: {_reasons([first for first, *_ in never])}.")
+    if unknown:
+        so_many = _many(len(unknown), "more case", "more cases")
+        said.append(f"{so_many} cannot be judged: {_reasons([first for first, *_ in unknown])}.")
     if others:
         so_many = _many(len(others), "series has", "series have")
         said.append(f"In cases that ran, {so_many} no number on either release: {_reasons(others)}.")
@@ -145,12 +151,17 @@ def unchanged(changes: Iterable[Change]) -> str:
     changes = list(changes)
     if seen := sum(change.verdict.kind in ("worse", "better", "changed") for change in changes):
         return f"no change is certain: {_many(seen, 'series', 'series')} changed, and not when a cause was looked for"
-    times = [change for change in changes if change.series.varies and change.verdict in _SAID]
-    untold = sum(change.verdict is Verdict.CANT_TELL for change in times)
+    untold, times = inconclusive(changes)
     if not untold:
         return "no change was detected"
-    said = f"{untold:,} of {_many(len(times), 'time', 'times')} {'is' if untold == 1 else 'are'} inconclusive"
-    return f"undecided: {said}" if untold >= UNDECIDED * len(times) else f"no change was detected, but {said}"
+    said = f"{untold:,} of {_many(times, 'time', 'times')} {'is' if untold == 1 else 'are'} inconclusive"
+    return f"undecided: {said}" if untold >= UNDECIDED * times else f"no change was detected, but {said}"
+
+
+def inconclusive(changes: Iterable[Change]) -> tuple[int, int]:
+    """How many times are inconclusive, and of how many."""
+    times = [change.verdict for change in changes if change.series.varies and change.verdict in _SAID]
+    return times.count(Verdict.CANT_TELL), len(times)
 
 
 def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:

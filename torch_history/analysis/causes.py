@@ -205,7 +205,7 @@ def why(
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
-            theirs = of_series.get((change.series.benchmark, change.series.parameters), [])
+            theirs = of_series[change.series[1:]]
             moved_beside = _beside(change, beside[case_of(change.series)])
             is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
             certain = _found(change, ends) or _answered(change, old, new) or (moved_beside if is_fusion else None)
@@ -215,8 +215,7 @@ def why(
             worst = beside[case_of(change.series)].get("worst_call")
             is_worst = change.series.metric == "worst_over_median" and worst and worst.verdict is change.verdict
             if not because and worst and is_worst and _weighs(worst, change):
-                of_worst = of_series.get((worst.series.benchmark, worst.series.parameters), [])
-                because = _of_evidence(worst, ends, of_worst)  # of that call, which the ratio is of
+                because = _of_evidence(worst, ends, of_series[worst.series[1:]])  # of that call, which the ratio is of
             because, against = because or moved_beside, _not_seen_again(change, ends, theirs)
             if because or against:
                 found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
@@ -399,7 +398,7 @@ def _left(change: Change, before: Version, known: Iterable[Known]) -> Because | 
 
 
 def _is_of(one: Known, series: Series) -> bool:
-    return (one.environment, one.benchmark, one.parameters) == (series.environment, series.benchmark, series.parameters)
+    return (one.environment, one.benchmark, one.parameters) == series
 
 
 def _is_of_same_binary(one: Known, series: Series) -> bool:

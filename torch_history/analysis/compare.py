@@ -29,9 +29,9 @@ from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .results import Result, results, sentences
 from .series import RANK, TIMES, History, Name, Series, Verdict, history
 from .steps import Kind, Net, Step
-from .verdicts import ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
+from .verdicts import BOUND, ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
 
-SCHEMA = 3  # of the JSON; it grows by one when a key goes or changes its meaning, not when one is added
+SCHEMA = 4  # of the JSON; it grows by one when a key goes or changes its meaning, not when one is added
 NAMED = 3  # steps that a sentence on the whole axis names, the largest
 UNSEEN = 10.0  # a smallest change beyond this ratio is said as `not even a tenfold one`
 
@@ -360,8 +360,6 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
         said += f" {far}, {numbers}"
     else:
         said += f", {numbers}"
-    if change.apart:
-        said += "; no node measured both"
     said = " ".join(said.split()).rstrip(".")
     return f"{said}, {because}" if because else said
 
@@ -530,9 +528,9 @@ def _codes(every: Iterable[tuple[Step, Change]], found: History) -> Mapping[tupl
 
 
 def _where(step: Step) -> str:
-    """`v2.1.0`, `v2.1.0 to v2.2.0, then recovered`, `slowly from v2.1.0 to v2.15.0`"""
+    """`v2.1.0`, `between v1.13.1 and v2.1.0`, `v2.1.0 to v2.2.0, then recovered`, `slowly from v2.1.0 to v2.15.0`"""
     if step.kind is Kind.STEP:
-        return step.new
+        return f"between {step.old} and {step.new}" if step.is_wide else step.new
     if step.kind is Kind.EXCURSION:
         return " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered"
     return f"slowly from {step.old} to {step.new}"
@@ -540,7 +538,7 @@ def _where(step: Step) -> str:
 
 def _net(step: Step) -> str:
     """`2.40 times slower (2.20 to 2.62) since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times
-    slower at v2.1.` Where nothing is surely left of it, `Now as at v1.13.1 (0.97 to 1.04 times, 12ms to 12ms), after
+    slower at v2.1.` Where it is back within the margin, `Now as at v1.13.1 (0.97 to 1.04 times, 12ms to 12ms), after
     1.30 times slower at v2.0.0 and 1.30 times faster at v2.1.0.`"""
     net, unit = step.net, step.series.unit
     if net is None:
@@ -552,7 +550,8 @@ def _net(step: Step) -> str:
     low, high = net.low or net.ratio, net.high or net.ratio
     surely = "" if low == high else f"{times(low)} to {times(high)} times, "
     if low <= 1 <= high:
-        return f"Now as at {net.first} ({surely}{numbers}){_shares(net, more, less, 'after')}."
+        said = "Now as at" if max(high, 1 / low) <= 1 + step.series.margin else "Not surely changed since"
+        return f"{said} {net.first} ({surely}{numbers}){_shares(net, more, less, 'after')}."
     ends = (low, high) if net.ratio > 1 else (1 / high, 1 / low)
     interval = "" if low == high else f" ({' to '.join(map(bound, ends))})"
     way = _way(net.ratio, f"times {more}{interval}", f"times {less}{interval}")
@@ -622,6 +621,8 @@ def _interval(change: Change) -> str:
 
 def _unseen(change: Change) -> str:
     """Why launches could not have shown a change; empty where their interval says what they could have."""
+    if not change.reason and change.high and change.high > BOUND / 10:  # as `verdicts.times` has what has no bound
+        return "one launch of a release weighs far more than its others, which cannot confirm it"
     if not change.reason and change.high and change.low and change.high / change.low > UNSEEN**2:
         return f"{sum(change.launches)} launches would not show even a tenfold change"
     return change.reason
@@ -751,7 +752,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "on_other_machines": comparison.elsewhere.get(change.series, NOWHERE).machines.standing.value,
             "sentence": comparison.sentence(change),
             "failed": change in failed,
-            **{name: getattr(change, name) for name in ("apart", "difference", "least_growth")},
+            **{name: getattr(change, name) for name in ("difference", "least_growth")},
         }
         for change in comparison.changes
     ]

@@ -13,6 +13,7 @@ Estimation is generalised least squares with rounds and sessions random (recover
 """
 
 import contextlib
+import functools
 import math
 import os
 from collections import defaultdict
@@ -169,6 +170,7 @@ class Fitted:
             found = {series: more(series, of) for series, of in self.launches.items()}
         return replace(self, levels=found, times=times)
 
+    @functools.cached_property
     def like_launches(self) -> Array:
         """How many like launches those of each release are worth (series x releases): Kish 1965, "Survey Sampling"."""
         found = np.zeros((len(self.launches), len(self.releases)))

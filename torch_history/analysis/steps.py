@@ -7,7 +7,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..store.launches import Case, Launch
 from . import special
 from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
 from .series import RANK, TIMES, History, Series, Verdict
-from .verdicts import ERROR_RATE, Change, verdicts_of
+from .verdicts import ERROR_RATE, LEAST_LIKE, Change, verdicts_of
 
 NEWEST_ERROR = 0.01  # chance that an unchanged series shows a jump at its newest release: asked once for each
 HISTORY_ERROR = 0.03  # of the rest of the axis: half each for jumps and drifts, divided by the places that are tried
@@ -51,8 +51,9 @@ class Net:
 
 @dataclass(frozen=True)
 class Step:
-    """A step between the neighbours `old` and `new`, an excursion from `new` to `until`, or a drift. `before` and
-    `after` are levels in the series' unit; `ratio` is what this alone made of it, None from zero, at `CONFIDENCE`."""
+    """A step between `old` and `new`, an excursion from `new` to `until`, or a drift. `before` and `after` are levels in
+    the series' unit; `ratio` is what this alone made of it, None from zero, at `CONFIDENCE`. `is_wide`: whether the lane has
+    releases between `old` and `new`, so that any of them may have made the step."""
 
     series: Series
     kind: Kind
@@ -65,11 +66,12 @@ class Step:
     low: float | None
     high: float | None
     net: Net | None = None
+    is_wide: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """The direction in the words of a verdict: slower or faster, hungrier or leaner, more or fewer."""
-        return self.series.direction(self.ratio is None or self.ratio > 1)
+        return self.series.direction(self.after > self.before if self.ratio is None else self.ratio > 1)
 
     @property
     def change(self) -> Change:
@@ -79,12 +81,13 @@ class Step:
 
 def of_history(history: History, axis: Axis) -> list[Step]:
     """All that happened in one environment, newest first, then what costs. Releases without a number are left out."""
-    found = []
+    found, tags = [], sorted({tag for of in history.values() for tag in of if tag in axis}, key=axis.position)
     for series, releases in history.items():
         if not series.varies:
             found += _exact(series, _numbers(releases, axis))
     with on_one_thread():
         found += [step for fit in history.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
+    found = [replace(step, is_wide=tags.index(step.new) - tags.index(step.old) > 1) for step in found]
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
 
 
@@ -140,12 +143,12 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
         known = _within(of, series.margin)
     else:  # releases of which enough launches give one number
         least = 1 if series.is_counted else 2
-        known = [(tag, values[0]) for tag, values in of.items() if len(set(values)) == 1 and len(values) >= least]
+        known = [(tag, values[0], tag) for tag, values in of.items() if len(set(values)) == 1 and len(values) >= least]
     moves = [i for i in range(1, len(known)) if known[i][1] != known[i - 1][1]]
     shapes = []
     while moves:
         i = moves.pop(0)
-        ratio = known[i][1] / known[i - 1][1] if known[i - 1][1] else None
+        ratio = known[i][1] / known[i - 1][1] if known[i - 1][1] > 0 and known[i][1] >= 0 else None
         if moves and known[moves[0]][1] == known[i - 1][1] and moves[0] - i <= EXCURSION:
             shapes.append((Kind.EXCURSION, i, moves.pop(0) - 1, ratio))
         else:
@@ -153,25 +156,29 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     if not shapes:
         return []
     parts = tuple((known[i][0], of) for kind, i, _, of in shapes if kind is Kind.STEP and of is not None)
-    (first, before), (_, after) = known[0], known[-1]
-    net = Net(first, before, after, after / before if before else None, parts)
-    places = ((kind, *known[i - 1], *known[i], known[until][0], of) for kind, i, until, of in shapes)
-    return [Step(series, kind, old, new, end, a, b, of, of, of, net) for kind, old, a, new, b, end, of in places]
+    (first, before, _), (_, after, _) = known[0], known[-1]
+    is_product = all(level > 0 for _, level, _ in known)  # what passed through zero is none of its steps
+    net = Net(first, before, after, after / before if is_product else None, parts)
+    places = ((kind, known[i - 1], known[i], known[until][0], of) for kind, i, until, of in shapes)
+    return [
+        Step(series, kind, old[2], new[0], end, old[1], new[1], of, of, of, net) for kind, old, new, end, of in places
+    ]
 
 
-def _within(numbers: Mapping[str, Sequence[float]], margin: float) -> list[tuple[str, float]]:
-    """Releases with their level: one before if all launches lie within `margin` of it, a new one if all lie beyond."""
-    known: list[tuple[str, float]] = []
+def _within(numbers: Mapping[str, Sequence[float]], margin: float) -> list[tuple[str, float, str]]:
+    """Releases with their level, and the release of which that is the median: one before if all launches lie within
+    `margin` of it, a new one if all lie beyond."""
+    known: list[tuple[str, float, str]] = []
     limit = 1 + margin
     for release, values in numbers.items():
         if len(values) < 2:
             continue
-        levels = list(dict.fromkeys(level for _, level in reversed(known)))[:2]
-        same = [level for level in levels if max(values) <= level * limit and min(values) * limit >= level]
+        levels = list(dict.fromkeys((level, of) for _, level, of in reversed(known)))[:2]
+        same = [one for one in levels if max(values) <= one[0] * limit and min(values) * limit >= one[0]]
         if same:
-            known.append((release, same[0]))
-        elif not levels or min(values) > levels[0] * limit or max(values) * limit < levels[0]:
-            known.append((release, statistics.median(values)))
+            known.append((release, *same[0]))
+        elif not levels or min(values) > levels[0][0] * limit or max(values) * limit < levels[0][0]:
+            known.append((release, statistics.median(values), release))
     return known
 
 
@@ -215,13 +222,12 @@ class Chain:
 
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
-    """The chains of each series of a question; a release with a single launch is passed over: it tells no noise."""
+    """The chains of each series of a question; releases whose launches tell no noise (`LEAST_LIKE`) are passed over."""
     on_axis = (i for i, tag in enumerate(fit.releases) if tag in axis)
     order = sorted(on_axis, key=lambda i: axis.position(fit.releases[i]))
     judged: dict[tuple[int, int], dict[Series, list[Verdict | None]]] = {}
-    for series, of in fit.levels.items():
-        launches = np.bincount(fit.launches[series].release, minlength=len(fit.releases))
-        places = [int(np.searchsorted(of.releases, i)) for i in order if launches[i] > 1]
+    for (series, of), like in zip(fit.levels.items(), fit.like_launches, strict=True):
+        places = [int(np.searchsorted(of.releases, i)) for i in order if like[i] >= LEAST_LIKE]
         while places:
             part = [place for place in places if of.tied[places[0], place]]
             places = [place for place in places if place not in part]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contract.metrics import MARGIN, NO_GROWTH, RESIDENT
 
-from ..store.launches import Launch, node_of
+from ..store.launches import Launch
 from . import special
 from .levels import Array, Fitted
 from .series import RANK, TIMES, History, Pairs, Series, Verdict, history, observations
@@ -23,6 +23,7 @@ LATE_SHARE = 0.5  # look k after the first has this over k of the error rate: ea
 LEAST_LIKE = 1.5  # launches of one weight that those of a release must be worth to tell anything
 BOUND = 1e6  # ends of an interval beyond this ratio are given as this: they say that nothing is known
 SINGLE = "a single launch is no evidence of a time; measure at least two"  # of a time that a release has once
+ONE = "a single launch of a release cannot be confirmed"  # of a number that is no count
 NOT_MEASURED = "it was not measured"  # of a series that nobody asked for in one release, such as another size
 
 
@@ -30,8 +31,7 @@ NOT_MEASURED = "it was not measured"  # of a series that nobody asked for in one
 class Change:
     """`old` and `new` are levels as shown; `ratio` (new / old) has an interval that holds the truth with `confidence`;
     `detectable` is the smallest ratio that would have been told from SAME; `disturbed` counts launches. `difference` is
-    the interval of new - old, and `least_growth` what each call would have had to leave, of growth alone. `apart`: no
-    node of a fleet measured both."""
+    the interval of new - old, and `least_growth` what each call would have had to leave, of growth alone."""
 
     series: Series
     verdict: Verdict
@@ -45,7 +45,6 @@ class Change:
     confidence: float | None = None
     detectable: float | None = None
     disturbed: int = 0
-    apart: bool = False
     difference: tuple[float, float] | None = None
     least_growth: float | None = None
 
@@ -171,12 +170,12 @@ def untied(found: History, series: Series, old: str, new: str) -> Change:
     if not series.varies or fit is None:
         return change
     before, now = (fit.shown(series, tag) if one else one for one, tag in ((change.old, old), (change.new, new)))
-    return at_levels(change, before, now, is_apart(*(nodes_of(of.get(tag, [])) for tag in (old, new))))
+    return at_levels(change, before, now)
 
 
-def at_levels(change: Change, before: float | None, now: float | None, apart: bool) -> Change:
+def at_levels(change: Change, before: float | None, now: float | None) -> Change:
     """A change of a time at the levels of its two releases; None of one without a number."""
-    return replace(change, old=before, new=now, ratio=now / before if before and now else None, apart=apart)
+    return replace(change, old=before, new=now, ratio=now / before if before and now else None)
 
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
@@ -189,7 +188,7 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     shift, error, freedom, rounds = map(np.array, each)
     launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
     shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
-    like = fit.like_launches()
+    like = fit.like_launches
     error = np.where(np.minimum(like[:, olds], like[:, news]) < LEAST_LIKE, math.inf, error)
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
@@ -205,9 +204,11 @@ def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
 
 
 def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
-    """How many times as much each of `others` takes as `own` on each release (others x releases), NaN without a number.
+    """How many times as much each of `others` takes as `own` on each release (others x releases), NaN without evidence.
     Sessions and rounds are not shared, so errors add up (degrees of freedom: Satterthwaite 1946)."""
     level, variance, freedom = (np.array(of) for of in zip(*(fit.alone(one) for one in (own, *others)), strict=True))
+    like = fit.like_launches[[[*fit.levels].index(one) for one in (own, *others)]]
+    level = np.where(like < LEAST_LIKE, math.nan, level)
     both = variance[1:] + variance[0]
     below = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
     return Evidence(level[1:] - level[0], np.sqrt(both), both**2 / below, own.margin)
@@ -248,16 +249,6 @@ def verdicts_of(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> dict[Series, l
     return {series: [TOLD[code] for code in of] for series, of in zip(fit.levels, codes, strict=True)}
 
 
-def nodes_of(pairs: Pairs) -> set[str]:
-    """The nodes of a fleet that found the numbers of a release; an empty name stands for what was none of one."""
-    return {node_of(launch) for launch, case in pairs if case.number}
-
-
-def is_apart(olds: set[str], news: set[str]) -> bool:
-    """Whether nodes of a fleet measured both releases, none of them both; other releases' rounds may tie them."""
-    return bool(olds and news) and "" not in olds | news and not olds & news
-
-
 def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Series, Change]]:
     """The changes of the times of a question that rounds tie on two releases."""
     evidence = evidence_between(fit, [(old, new)])
@@ -271,8 +262,7 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
         levels, counts = (fit.shown(series, old), fit.shown(series, new)), (len(seen[0]), len(seen[1]))
         ratio = float(bounded(shift)[0]), float(bounded(shift - half)[0]), float(bounded(shift + half)[0])
         disturbed = sum(one.disturbed for side in seen for one in side)
-        apart = is_apart(*(nodes_of(found[series].get(tag, [])) for tag in (old, new)))
-        change = Change(series, verdict, *levels, *ratio, counts, disturbed=disturbed, apart=apart)
+        change = Change(series, verdict, *levels, *ratio, counts, disturbed=disturbed)
         yield series, replace(change, confidence=float(said.confidence[i, 0]), detectable=float(said.detectable[i, 0]))
 
 
@@ -296,13 +286,13 @@ def judge(series: Series, before: Pairs, after: Pairs) -> Change:
 
 def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[int, int]) -> Change:
     old, new = olds[-1], news[-1]
-    ratio = new / old if old else (1.0 if new == old else None)
+    ratio = new / old if old > 0 and new >= 0 else (1.0 if new == old else None)
     if len(set(olds)) > 1 or len(set(news)) > 1:
         values = [", ".join(f"{value:.15g}" for value in sorted(set(side))) for side in (olds, news)]
         said = f"the count differs between launches: [{values[0]}] and [{values[1]}]"
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
     if not series.is_counted and min(counts) < 2:
-        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason="one launch each")
+        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=ONE)
     verdict = Verdict.SAME if new == old else series.direction(new > old)
     return Change(series, verdict, old, new, ratio, ratio, ratio, counts)
 
@@ -312,7 +302,7 @@ def _held(series: Series, olds: list[float], news: list[float]) -> Change:
     old, new, limit = statistics.median(olds), statistics.median(news), 1 + series.margin
     found = Change(series, Verdict.CANT_TELL, old, new, new / old if old else None, launches=(len(olds), len(news)))
     if min(found.launches) < 2:
-        return replace(found, reason="one launch each")
+        return replace(found, reason=ONE)
     if series.measure.is_growth:
         found = replace(found, difference=(min(news) - max(olds), max(news) - min(olds)))
     if min(news) > limit * max(olds) or min(olds) > limit * max(news):

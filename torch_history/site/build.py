@@ -31,6 +31,7 @@ from contract.metrics import METRICS
 
 from ..analysis import bases, claims, compare, power, series, verdicts
 from ..analysis import causes as why
+from ..analysis.answer import UNDECIDED, inconclusive
 from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
 from ..analysis.replication import OtherPlaces
@@ -443,7 +444,8 @@ def _write_badges(folder: Path, told: Sequence[Published]) -> None:
     for each in told:
         tally = Counter(change.verdict for change in each.upgrade.changes) if each.upgrade else Counter()
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
-        is_told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
+        untold, times = inconclusive(each.upgrade.changes if each.upgrade else ())
+        is_told = tally.total() > tally[Verdict.CANT_TELL] and untold < UNDECIDED * max(1, times)
         value = ", ".join(costs) or ("nothing worse" if is_told else "inconclusive")
         label = f"torch {each.lane.releases[-1].removeprefix('v')}"
         colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"

@@ -19,7 +19,7 @@ from ..analysis.series import History, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
 from ..store.causes import moved_alike
-from ..store.launches import Case, Launch, machines_in, node_of, read_environment, read_on_axis
+from ..store.launches import Case, Launch, machines_in, read_environment, read_on_axis
 from ..store.machines import record_of
 from ..system.files import LONGEST_NAME, WRONG_DATA, warn
 from . import pairs, typical
@@ -48,14 +48,6 @@ class Lane:
     def place(self) -> dict[Series, int]:
         """That of each series in all lists of them."""
         return {series: i for i, series in enumerate(self.found)}
-
-    @functools.cached_property
-    def known(self) -> dict[tuple[str, tuple[str, ...]], list[Known]]:
-        """The evidence of each benchmark with its parameters."""
-        found: dict[tuple[str, tuple[str, ...]], list[Known]] = defaultdict(list)
-        for one in self.evidence:
-            found[one.benchmark, one.parameters].append(one)
-        return found
 
     @functools.cached_property
     def rivals(self) -> Mapping[str, Rivals]:
@@ -197,10 +189,11 @@ def _lane(results_dir: Path, name: str, environment: str, found: History, axis: 
     if not tags:
         raise ValueError("its launches hold no case")
     facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
-    known = [one for one in evidence(results_dir, name) if one.environment == environment]
     missed = unconfirmed(results_dir, name, found)
     every = pairs.EveryPair(found, tags)
-    return Lane(record_of(results_dir / name), environment, found, tags, facts, known, missed, every)
+    return Lane(
+        record_of(results_dir / name), environment, found, tags, facts, evidence(results_dir, name), missed, every
+    )
 
 
 def unreadable(error: Exception) -> str:
@@ -220,7 +213,8 @@ def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison
     old, new = lane.releases[-2:]
     of = (lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device)
     found = compare.compared(*of, known=lane.evidence, threads=str(lane.machine.get("threads", "")))
-    return replace(found, elsewhere=elsewhere.of(found.changes, old, new))
+    missed = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
+    return replace(found, elsewhere=elsewhere.of(found.changes, old, new), unconfirmed=missed)
 
 
 def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
@@ -232,7 +226,7 @@ def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
 def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
     """All that was measured: docs/site.md lists the keys."""
     position = {tag: i for i, tag in enumerate(lane.releases)}
-    rounds: dict[tuple[str | int, ...], int] = {}
+    rounds: dict[tuple[str, int], int] = {}
     reasons: dict[str, int] = {}
     patterns: dict[tuple[tuple[int, int], ...], int] = {}
     rows = []
@@ -243,7 +237,7 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
             for launch, case in releases[tag]
             if case.number is not None
         ]
-        where = [(at, rounds.setdefault(_block(launch), len(rounds))) for at, launch, _ in known]
+        where = [(at, rounds.setdefault((launch.session, launch.round), len(rounds))) for at, launch, _ in known]
         rows.append(
             {
                 "key": pairs.key(series),
@@ -264,12 +258,6 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
         "series": rows,
         "limits": claims.limits(lane.found, lane.releases),
     }
-
-
-def _block(launch: Launch) -> tuple[str | int, ...]:
-    """The session and the round, and the node of a fleet, which is one for all of a session."""
-    node = node_of(launch)
-    return (launch.session, launch.round, node) if node else (launch.session, launch.round)
 
 
 def _missing(
@@ -302,7 +290,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
         "schema": SCHEMA,
         **{name: getattr(lane, name) for name in ("id", "machine", "environment", "words")},
         "series": [pairs.key(series) for series in lane.found],
-        "evidence": [_evidence(one) for one in lane.evidence],
+        "evidence": [_evidence(one) for one in lane.evidence if one.environment == lane.environment],
         "unconfirmed": [[[series.benchmark, *series.plain], old, new] for series, old, new in lane.unconfirmed],
         "changes": [lane.changes.get(tag) for tag in lane.releases],
         "steps": [

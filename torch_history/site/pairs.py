@@ -91,7 +91,6 @@ class _States:
             places.setdefault(_seen(series, of[tag]), len(places)) if of.get(tag) else None for tag in tags
         ]
         self._changes: dict[tuple[int, int], Change] = {}
-        self._nodes = [verdicts.nodes_of(of.get(tag, [])) if timed else set() for tag in tags]
 
     def change(self, a: int, b: int) -> Change | None:
         """From the release at place `a` to that at `b`; None where one was not measured."""
@@ -104,7 +103,7 @@ class _States:
             self._changes[states[0], states[1]] = found
         if self._timed and (found.old or found.new):
             old, new = (float(self._timed.shown[at]) if one else one for one, at in ((found.old, a), (found.new, b)))
-            return verdicts.at_levels(found, old, new, verdicts.is_apart(self._nodes[a], self._nodes[b]))
+            return verdicts.at_levels(found, old, new)
         return found
 
 

@@ -55,7 +55,8 @@ def _best(
 ) -> Iterator[tuple[str, Rival | None]]:
     """Of each release on which one of `others` was measured, the one that takes surely least."""
     fit = found.fits.get((own.environment, own.question)) if own.varies else None
-    if fit is not None and others and {own, *others} <= fit.levels.keys():
+    others = [one for one in others if fit is None or one in fit.levels]
+    if fit is not None and others and own in fit.levels:
         evidence = ratios_of(fit, own, others)
         count = np.maximum((~np.isnan(evidence.shift)).sum(axis=0), 1)
         shift, half, tags = evidence.shift, evidence.half(1 - 2 * ERROR_RATE / count), fit.releases
@@ -82,7 +83,7 @@ def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") 
     unit = series[0].unit
     if unit not in ("seconds", "bytes"):
         return ""
-    less = "is faster" if unit == "seconds" else "needs less memory"
+    less = "is surely faster" if unit == "seconds" else "needs less memory"
     if not any(one in known for one in series):
         return f"No variant of this question that does the same was measured on {tag}."
     better = [rival for one in series if (rival := known.get(one))]

@@ -29,10 +29,9 @@ def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> com
     every, (old, new) = lane.every, lane.every.pairs[number]
     changes = sorted((one for one in every.changes(number) if one.reason != NOT_MEASURED), key=compare.place)
     changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]
-    known = [each for one in changed for each in lane.known.get((one.series.benchmark, one.series.parameters), ())]
     facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
     code = of_times(changes, pair_on(lane.machine, lane.environment, old, new))
-    why, moved = causes.why(changed, *facts, known, code), causes.moved(*facts, lane.device)
+    why, moved = causes.why(changed, *facts, lane.evidence, code), causes.moved(*facts, lane.device)
     unseen = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
     threads, others = str(lane.machine.get("threads", "")), elsewhere.of(changed, old, new)
     of = *asked, changes, why, moved, every.one_sided(number), others, lane.device, threads

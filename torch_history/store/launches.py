@@ -168,12 +168,6 @@ def _of_today(case: Case, on_recorder: bool) -> Case:
     return replace(case, failed="", unmeasured=case.failed) if ours else case
 
 
-def node_of(launch: Launch) -> str:
-    """The node of a fleet that measured it, empty where none is known."""
-    node = launch.facts.get("node")
-    return str(node.get("node") or "") if isinstance(node, dict) else ""
-
-
 _DECODER = Decoder(Launch)
 _NAMES = ("session", "launch", "release", "environment", "benchmark", "version", "started_at")
 _names_of = operator.attrgetter(*_NAMES)
