@@ -125,9 +125,8 @@ def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again
 
 def test_a_case_that_was_not_measured_on_a_release_is_neither_broken_nor_counted_among_those_that_ran(results):
     upgrade(results)
-    late = Case(("'late'", "'small'"), unmeasured="it timed out (timeout 60 s)")
-    time = "selection.Selection.track_time"
-    store(results, launch(OLD, time, Case(("'late'", "'small'"), value=1.0)), launch(NEW, time, late))
+    for tag, known in ((OLD, {"value": 1.0}), (NEW, {"unmeasured": "it timed out (timeout 60 s)"})):
+        store(results, launch(tag, "selection.Selection.track_time", Case(("'late'", "'small'"), **known)))
     said = " ".join(command("2.0.1", "2.1.2").output.split())
     assert "1 more case cannot be judged: v2.1.2 was not measured, because it timed out (timeout 60 s) (1)." in said
 

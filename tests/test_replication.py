@@ -17,7 +17,7 @@ from torch_history.analysis.replication import Measured, OtherPlaces, Place, Sta
 from torch_history.analysis.series import ANY_BUILD, BUILDS, Series, Verdict, history
 from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.site.data import elsewhere_of, lanes
-from torch_history.site.told import told as told_of
+from torch_history.site.told import compared
 from torch_history.store.launches import Case, Launch, read_on_axis
 from torch_history.store.machines import processor_of
 
@@ -91,8 +91,8 @@ def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
     for turn, (variant, ratio) in itertools.product(range(1, 7), ratios.items()):
         for release, level in ((OLD, 1.0), (NEW, ratio)):
             case = Case((f"'{variant}'", "'small'"), samples=(level * float(random.lognormal(0, 0.005)),))
-            of_lane = f"s {lane} {seed}"
-            found.append(launch(release, SERIES.benchmark, case, session=of_lane, round=turn, environment=lane))
+            of = {"session": f"s {lane} {seed}", "round": turn, "environment": lane}
+            found.append(launch(release, SERIES.benchmark, case, **of))
     return found
 
 
@@ -130,6 +130,7 @@ def machine(results: Path, name: str, about: dict[str, str], ratios: dict[str, f
 def test_a_change_says_whether_another_machine_has_it(results):
     machine(results, "here", {"cpu": "Ours"}, {})
     machine(results, "there", {"cpu": "A (large) CPU"}, {"both": 1.6, "here": 1.0, "large": 1.3})
+    machine(results, "third", {"cpu": "Another CPU"}, {"both": 1.6})
     found = find(results, "here", HERE, OLD, NEW)
     said = {change.series.parameters[0].strip("'"): found.sentence(change) for change in found.changes}
     assert "replicated in release-py3.9, seen on another machine, too (A large CPU: 1.6" in said["both"]
@@ -139,7 +140,9 @@ def test_a_change_says_whether_another_machine_has_it(results):
     assert told in summary(found)
     every = lanes(results, AXIS)
     lane = next(one for one in every if (one.name, one.environment) == ("here", HERE))
-    assert told in told_of(lane, lane.every.pairs.index((OLD, NEW)), elsewhere_of(lane, every))["sure"]
+    for others in (every, every[::-1]):
+        site = compared(lane, lane.every.pairs.index((OLD, NEW)), elsewhere_of(lane, others))
+        assert (told in site.sure, site.elsewhere) == (True, found.elsewhere)
     standings = {one["parameters"][0]: one["on_other_machines"] for one in json.loads(as_json(found))["changes"]}
     assert [standings[one] for one in ("large", "here", "small")] == ["replicated", "not replicated", "not testable"]
 

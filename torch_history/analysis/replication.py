@@ -158,7 +158,7 @@ def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> 
 def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:
     """Other lanes of `machine`, and `environment` on other machines of the same kind."""
     lanes, machines = [], []
-    for other in measured:
+    for other in sorted(measured, key=lambda one: (str(one.machine["machine"]), one.environment)):  # told in this order
         if other.machine["machine"] == machine["machine"]:
             both = {environment, other.environment}
             if len(both) == 2 and all(each.startswith(RELEASE) for each in both):
