@@ -85,7 +85,7 @@ def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") 
         return ""
     less = "is surely faster" if unit == "seconds" else "needs less memory"
     if not any(one in known for one in series):
-        return f"No variant of this question that does the same was measured on {tag}."
+        return f"No variant of this question that does the same can be compared on {tag}."
     better = [rival for one in series if (rival := known.get(one))]
     if not better:
         return f"No variant of this question that does the same {less} on {tag}."
