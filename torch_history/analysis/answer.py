@@ -23,6 +23,7 @@ WIDTH = 80  # columns of a terminal that the text keeps to
 MOST_FINDINGS = 10  # findings that a page begins with; the worse have half of it where there are so many
 MOST_REASONS = 3  # reasons why cases have no number that a card names
 UNDECIDED = 0.5  # share of the times from which on inconclusive ones are what is said first where nothing changed
+UNJUDGED = (Verdict.CANT_TELL, Verdict.NEVER_RAN)  # all verdicts of a case that was not measured on a release
 
 UNMEASURED = {
     "import and start-up of a process": ("process_time", "start_time"),
@@ -112,8 +113,8 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
         of[change.series.question, change.series.parameters].append(change)
     ran, never, unknown = list[list[Change]](), list[list[Change]](), list[list[Change]]()
     for each in of.values():
-        is_lost = all(change.verdict is Verdict.CANT_TELL and None in (change.old, change.new) for change in each)
         is_never = all(change.verdict is Verdict.NEVER_RAN for change in each)
+        is_lost = all(one.verdict in UNJUDGED and None in (one.old, one.new) for one in each)
         (never if is_never else unknown if is_lost else ran).append(each)
     broke, runs = (sum(any(change.verdict is verdict for change in each) for each in ran) for verdict in MISSING)
     others = [change for each in ran for change in each if change.verdict is Verdict.NEVER_RAN]
