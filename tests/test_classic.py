@@ -8,6 +8,7 @@ import http.server
 import json
 import math
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from asv.config import Config
 
 import torch_history.releases.repository  # noqa: F401  asv reads a list of releases with this loaded
 from torch_history.site import asv_dashboard
+from torch_history.system.errors import UserError
 from torch_history.system.scratch import mark
 
 from .processes import ROOT
@@ -93,6 +95,14 @@ def test_vendored_files_are_those_asv_names() -> None:
     for file, kind, digest in named:
         content = (asv_dashboard.VENDOR / file).read_bytes()
         assert base64.b64encode(hashlib.new(kind, content).digest()).decode() == digest, file
+
+
+def test_a_library_without_a_copy_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(asv_dashboard.VENDOR, tmp_path / "vendor")
+    (tmp_path / "vendor" / "md5.min.js").unlink()
+    monkeypatch.setattr(asv_dashboard, "VENDOR", tmp_path / "vendor")
+    with pytest.raises(UserError, match=r"it loads md5\.min\.js\. Install asv 0\.6\.6"):
+        publish(write_results(tmp_path), tmp_path / "html")
 
 
 def test_each_json_file_has_a_script_with_the_same(published: Path, tmp_path: Path) -> None:

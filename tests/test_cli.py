@@ -32,7 +32,6 @@ def command(*arguments: str) -> Result:
 
 
 def test_one_release_brings_the_one_before_it_along(capsys):
-
     def chosen(*specs: str, lane: str = "3.11") -> list[str]:
         return [release.tag for release in plan.chosen(AXIS, specs, lane, print)]
 
@@ -45,7 +44,6 @@ def test_one_release_brings_the_one_before_it_along(capsys):
 
 
 def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
-
     def new(axis: Axis) -> tuple[str, ...]:
         return plan.new_releases(axis, "3.11", read_launches(results, "here"), "release-py3.11")
 

@@ -42,6 +42,16 @@ def test_a_test_is_wrong_unless_the_recorder_says_why_it_fails(finished, unfinis
     assert judged("test_this", {**finished}, unfinished and {**unfinished}).kind == kind
 
 
+def test_what_no_longer_holds_is_not_judged_where_it_fails_in_just_that():
+    default, valid = (
+        f"self.assertTrue(abs(check_workspace_size(a) - {of}) < 524288)" for of in ("size", "(3072 * 1024)")
+    )
+    for line, later, kind in ((valid, True, "unjudged"), (valid, False, "wrong"), (default, True, "wrong")):
+        failed = {**FAILED, "why": line}
+        assert judged("test_cublas_workspace_explicit_allocation", failed, None, later).kind == kind
+        assert judged("test_this", failed, None, later).kind == "wrong"
+
+
 def test_the_page_is_what_was_asked_and_no_test_is_wrong_without_a_word():
     known = json.loads(conformance.KEPT.read_text(encoding="utf-8"))
     assert conformance.PAGE.read_text(encoding="utf-8") == page(known)
@@ -67,11 +77,7 @@ PLANTED = {
 
 @pytest.mark.releases
 def test_every_kind_of_end_is_told_from_the_others(built, tmp_path, monkeypatch):
-    lines = [
-        "import os, torch",
-        "from torch.testing._internal.common_utils import TestCase",
-        "class Planted(TestCase):",
-    ]
+    lines = ["import os, torch\nfrom torch.testing._internal.common_utils import TestCase\nclass Planted(TestCase):"]
     for name, (body, _) in PLANTED.items():
         lines += [f"    def {name}(self):", "        self.kept = torch.ones(1, device='cuda')", f"        {body}"]
     (tmp_path / "test_cuda.py").write_text("\n".join(lines))

@@ -128,7 +128,6 @@ def test_interval_of_growth_holds_the_true_change_as_often_as_the_page_says(coun
 
 
 def test_a_process_that_begins_to_grow_is_not_broken():
-
     def judged(**found: Any) -> Any:
         return judge(MEMORY, launches_of([1e8]), [(some_launch(), Case(MEMORY.parameters, **found))])
 

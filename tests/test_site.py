@@ -32,7 +32,7 @@ from torch_history.system.scratch import MARK, mark
 from .lab import LANE, OTHER_LANE
 from .processes import ROOT
 from .site_data import read_lane, serious
-from .synthetic import number, tag, write_tree
+from .synthetic import tag, write_tree
 
 FILES = [page["file"] for page in PAGES] + ["method.html"]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -225,27 +225,18 @@ def test_newest_of_a_lane_is_what_the_command_prints(lab: Path, site: Path, monk
     assert json.loads(answer.stdout) == said
 
 
-def test_badges_say_what_the_newest_release_costs(tmp_path: Path) -> None:
-    conf = write_tree(tmp_path, 41, series=40, machines=1)
-    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
-    endpoint, badge = sorted((tmp_path / "html" / "badges").iterdir())
-    said = json.loads(endpoint.read_text())
-    assert (said["schemaVersion"], said["label"], said["message"]) == (1, "torch 1.140.0", "5 slower, 5 hungrier")
-    root = ElementTree.fromstring(badge.read_text())
-    assert root.attrib["aria-label"] == "torch 1.140.0: 5 slower, 5 hungrier"
-    assert number("machine-0", 40, "a.A.track_peak_memory", 0, 1) == 1001
-
-
-@pytest.mark.parametrize(("untold", "message"), [(4, "nothing worse"), (5, "inconclusive")])
-def test_a_badge_praises_no_release_of_which_half_of_the_times_are_inconclusive(tmp_path, untold, message):
-    def change(i: int, metric: str, verdict: Verdict) -> Change:
-        return Change(Series("e", f"q.Q.track_{metric}", (f"'{i}'",)), verdict, 1.0, 1.0)
-
-    times = [change(i, "time", Verdict.CANT_TELL if i < untold else Verdict.SAME) for i in range(10)]
-    upgrade = SimpleNamespace(changes=[*times, change(0, "operators", Verdict.SAME)])
-    told: Any = SimpleNamespace(lane=SimpleNamespace(id="a", releases=["v2.0.0"]), upgrade=upgrade)
+@pytest.mark.parametrize(
+    ("untold", "slower", "message"), [(4, 0, "nothing worse"), (5, 0, "inconclusive"), (5, 2, "2 slower, 1 hungrier")]
+)
+def test_a_badge_says_what_a_release_costs_and_praises_none_half_undecided(tmp_path, untold, slower, message):
+    verdicts = [*[Verdict.CANT_TELL] * untold, *[Verdict.SLOWER] * slower, *[Verdict.SAME] * 5]
+    of = [Change(Series("e", "q.Q.track_time", (f"'{i}'",)), each, 1.0, 1.0) for i, each in enumerate(verdicts)]
+    of += [Change(Series("e", "q.Q.track_peak_memory", ()), Verdict.HUNGRIER if slower else Verdict.SAME, 1.0, 1.0)]
+    told: Any = SimpleNamespace(lane=SimpleNamespace(id="a", releases=["v2.0.0"]), upgrade=SimpleNamespace(changes=of))
     _write_badges(tmp_path / "badges", [told])
-    assert json.loads((tmp_path / "badges" / "a.json").read_text())["message"] == message
+    said = json.loads((tmp_path / "badges" / "a.json").read_text())
+    assert (said["schemaVersion"], said["label"], said["message"]) == (1, "torch 2.0.0", message)
+    assert f'aria-label="torch 2.0.0: {message}"' in (tmp_path / "badges" / "a.svg").read_text()
 
 
 def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path) -> None:

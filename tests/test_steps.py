@@ -273,13 +273,11 @@ def exact(values: Sequence[float], benchmark: str = BYTES) -> list[Launch]:
 def test_what_passed_through_zero_has_no_ratio_over_the_axis(values, verdict, net):
     step, *_ = told(exact(values, COUNT))
     assert step.verdict.words == verdict
-    assert step.net
-    assert step.net.ratio == net
+    assert getattr(step.net, "ratio", "no net change") == net
 
 
 def test_bytes_below_zero_have_a_direction_and_no_ratio():
-    """More may be freed than allocated between two calls."""
-    (step,) = told(exact([-100, 50]))
+    (step,) = told(exact([-100, 50]))  # more may be freed than allocated between two calls
     assert (step.verdict, step.ratio) == (Verdict.HUNGRIER, None)
     (change,) = compare_history(history(exact([50, -100])), *TAGS[:2])
     assert (change.verdict, change.ratio) == (Verdict.LEANER, None)
@@ -309,8 +307,8 @@ def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that():
     found = told(launches)
     assert set(where(found)) == {(Kind.EXCURSION, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[3], TAGS[3])}
     step = next(step for step in found if step.kind is Kind.STEP)
-    assert (step.old, step.before, step.after, step.verdict) == (TAGS[0], 100.5e6, 140.5e6, Verdict.HUNGRIER)
-    assert step.is_wide  # TAGS[1] has the level of TAGS[0], and the launches of TAGS[2] disagree
+    assert (step.old, step.is_wide, step.before, step.after) == (TAGS[0], True, 100.5e6, 140.5e6)
+    assert step.verdict is Verdict.HUNGRIER
     assert told(launches[::2]) == []  # one launch each
 
 

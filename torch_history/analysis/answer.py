@@ -152,17 +152,18 @@ def unchanged(changes: Iterable[Change]) -> str:
     changes = list(changes)
     if seen := sum(change.verdict.kind in ("worse", "better", "changed") for change in changes):
         return f"no change is certain: {_many(seen, 'series', 'series')} changed, and not when a cause was looked for"
-    untold, times = inconclusive(changes)
+    untold, times, is_undecided = inconclusive(changes)
     if not untold:
         return "no change was detected"
     said = f"{untold:,} of {_many(times, 'time', 'times')} {'is' if untold == 1 else 'are'} inconclusive"
-    return f"undecided: {said}" if untold >= UNDECIDED * times else f"no change was detected, but {said}"
+    return f"undecided: {said}" if is_undecided else f"no change was detected, but {said}"
 
 
-def inconclusive(changes: Iterable[Change]) -> tuple[int, int]:
-    """How many times are inconclusive, and of how many."""
+def inconclusive(changes: Iterable[Change]) -> tuple[int, int, bool]:
+    """How many times are inconclusive, of how many, and whether these are so many that nothing is decided."""
     times = [change.verdict for change in changes if change.series.varies and change.verdict in _SAID]
-    return times.count(Verdict.CANT_TELL), len(times)
+    untold = times.count(Verdict.CANT_TELL)
+    return untold, len(times), 0 < UNDECIDED * len(times) <= untold
 
 
 def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:

@@ -31,7 +31,7 @@ from contract.metrics import METRICS
 
 from ..analysis import bases, claims, compare, power, series, verdicts
 from ..analysis import causes as why
-from ..analysis.answer import UNDECIDED, inconclusive
+from ..analysis.answer import inconclusive
 from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
 from ..analysis.replication import OtherPlaces
@@ -444,8 +444,8 @@ def _write_badges(folder: Path, told: Sequence[Published]) -> None:
     for each in told:
         tally = Counter(change.verdict for change in each.upgrade.changes) if each.upgrade else Counter()
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
-        untold, times = inconclusive(each.upgrade.changes if each.upgrade else ())
-        is_told = tally.total() > tally[Verdict.CANT_TELL] and untold < UNDECIDED * max(1, times)
+        *_, is_undecided = inconclusive(each.upgrade.changes if each.upgrade else ())
+        is_told = tally.total() > tally[Verdict.CANT_TELL] and not is_undecided
         value = ", ".join(costs) or ("nothing worse" if is_told else "inconclusive")
         label = f"torch {each.lane.releases[-1].removeprefix('v')}"
         colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"

@@ -191,9 +191,8 @@ def _lane(results_dir: Path, name: str, environment: str, found: History, axis: 
     facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
     missed = unconfirmed(results_dir, name, found)
     every = pairs.EveryPair(found, tags)
-    return Lane(
-        record_of(results_dir / name), environment, found, tags, facts, evidence(results_dir, name), missed, every
-    )
+    known = evidence(results_dir, name)
+    return Lane(record_of(results_dir / name), environment, found, tags, facts, known, missed, every)
 
 
 def unreadable(error: Exception) -> str:
