@@ -1,4 +1,4 @@
-"""Which cases does a carried release (docs/gpu.md) not answer? Those that call a library of CUDA's, which is the
+"""Which cases does a carried release (docs/machines.md) not answer? Those that call a library of CUDA's, which is the
 machine's."""
 
 from __future__ import annotations

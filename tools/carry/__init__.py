@@ -1,1 +1,1 @@
-"""Makes the parts of a release, to measure it where there is no network: docs/gpu.md."""
+"""Makes the parts of a release, to measure it where there is no network: docs/machines.md."""

@@ -20,7 +20,7 @@ class _Fleet(WithFormer):
 
 @click.group(cls=_Fleet)
 def fleet() -> None:
-    """Measure many releases on many machines, through Slurm. See docs/fleet.md."""
+    """Measure many releases on many machines, through Slurm. See docs/machines.md."""
 
 
 TAKEN = ("lane", "questions", "sizes", "launches", "only", "budget", "device", "plans")

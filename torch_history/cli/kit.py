@@ -31,7 +31,7 @@ class _Kit(WithFormer):
 
 @click.group(cls=_Kit)
 def kit() -> None:
-    """Measure on a machine that reaches no network. See docs/gpu.md."""
+    """Measure on a machine that reaches no network. See docs/machines.md."""
 
 
 TAKEN = ("device", "questions", "variants", "sizes", "launches", "only", "carried")

@@ -127,7 +127,7 @@ FORMER = {
 @click.option(
     "--carried",
     type=WHOLE_PATH,
-    help="Measure the releases that `kit unpack` put into this folder. Needs no network. See docs/gpu.md.",
+    help="Measure the releases that `kit unpack` put into this folder. Needs no network. See docs/machines.md.",
 )
 @click.option(
     "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
