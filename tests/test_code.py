@@ -490,7 +490,7 @@ def test_where_the_time_goes_is_no_cause_unless_something_of_it_changed(
 
 
 def test_the_page_says_the_limits_that_the_program_has() -> None:
-    page = " ".join((Path(__file__).resolve().parents[1] / "docs" / "code.md").read_text(encoding="utf-8").split())
+    page = " ".join((Path(__file__).resolve().parents[1] / "docs" / "explain.md").read_text(encoding="utf-8").split())
     assert f"at most four blocks of {BLOCK // 2**10} KiB" in page
     assert code.MOST_OTHER_BLOCKS == 4
     assert f"at least {100 * fingerprints.LEAST_SHARE:.1f} % of the samples" in page

@@ -34,7 +34,7 @@ CLASSES = f"""
 ## What changed in the code
 
 Of each lane measured on a processor, the {LARGEST} largest changes between neighbours of the time of a repeated call,
-by what the code of both wheels says: docs/code.md explains the classes. *None* are of releases in which nobody has looked
+by what the code of both wheels says: docs/explain.md explains the classes. *None* are of releases in which nobody has looked
 at what runs. What a process does once, such as a first call, has no class.
 
 | machine | lane | changes | classes |

@@ -1,4 +1,4 @@
-"""What changed in the code that runs in a series? Read from results/code/; docs/code.md says what each class means."""
+"""What changed in the code that runs in a series? Read from results/code/; docs/explain.md says what each class means."""
 
 import enum
 import functools

@@ -1,5 +1,5 @@
 """Does another binary of the same releases say the same, and another processor? A lane with the same binary repeats a
-change and does not replicate it. Why builds differ: docs/code.md."""
+change and does not replicate it. Why builds differ: docs/explain.md."""
 
 import enum
 import functools

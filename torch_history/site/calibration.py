@@ -92,7 +92,7 @@ def of_history(lanes: Sequence[LaneEvidence]) -> str:
 
 
 def _binaries(lanes: Sequence[LaneEvidence]) -> list[str]:
-    """Which neighbours of a lane hold one binary, and which releases do in two lanes; docs/code.md says when that is so."""
+    """Which neighbours of a lane hold one binary, and which releases do in two lanes; docs/explain.md says when."""
     said = []
     for lane in lanes:
         pairs = [f"{old} -> {new}" for old, new in lane.near if code.is_nothing_new(lane.environment, old, new)]

@@ -1,5 +1,5 @@
 """What is the code of a release, and what of it runs in a series? A file per release and Python in `results/code/`, by
-`python -m tools.fingerprint` (docs/code.md). It is the same for every machine, but for the processor on which it was seen
+`python -m tools.fingerprint` (docs/explain.md). It is the same for every machine, but for the processor on which it was seen
 which code runs."""
 
 import functools
