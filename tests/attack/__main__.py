@@ -1,4 +1,4 @@
-"""`python -m tests.attack --write` runs the suite and writes what was tried and survived into docs/reliability.md."""
+"""`python -m tests.attack --write` runs the suite and writes what was tried and survived into docs/generated/attacks.md."""
 
 import sys
 from pathlib import Path

@@ -40,7 +40,7 @@ TRIED: Counter[str] = Counter()
 SURVIVED: Counter[str] = Counter()
 """Kind of attack -> how many of this run."""
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "generated" / "attacks.md"
 BEGIN = "<!-- attacks: by `python -m tests.attack --write` -->"
 END = "<!-- end of attacks -->"
 

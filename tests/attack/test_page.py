@@ -1,4 +1,4 @@
-"""Does docs/reliability.md list the attacks that the suite tries, and none that was not survived?"""
+"""Does docs/generated/attacks.md list the attacks that the suite tries, and none that was not survived?"""
 
 from .tally import BEGIN, CLASSES, END, PAGE
 
