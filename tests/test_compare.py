@@ -205,8 +205,8 @@ def test_wrong_usage_is_exit_code_2(results, arguments, sentence):
 def test_json_has_the_documented_keys_and_no_others(results):
     upgrade(results)
     document = json.loads(command("2.0.1", "2.1.2", "--json").output)
-    text = (ROOT / "docs" / "compare.md").read_text()
-    tables = [set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in text.split("### ")]
+    text = (ROOT / "docs" / "commands.md").read_text().partition("## Keys of the JSON\n")[2]
+    tables = [{*re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]*)", of, re.M)))} for of in text.split("### ")]
     (top,) = [table for table in tables if "schema" in table]
     (change,) = [table for table in tables if "sentence" in table and "verdict" in table]
     (finding,) = [table for table in tables if "nearest" in table]

@@ -1,4 +1,4 @@
-"""Do docs/verdicts.md and docs/compare.md have the constants of the code, and is the first short enough to be one page?"""
+"""Do docs/verdicts.md and docs/commands.md have the constants of the code, and is the first short enough to be one page?"""
 
 import re
 
@@ -61,5 +61,5 @@ def test_the_rounding_of_an_interval_in_the_page_is_that_of_the_code():
 
 @pytest.mark.parametrize("name", ["MARGIN", "FALSE_RATE", "ERROR_RATE", "POWER"])
 def test_a_share_that_the_json_has_is_in_its_table(name):
-    table = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    table = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert re.search(rf"^\| `{name.lower()}` \| .*, {re.escape(str(constants()[name]))} \|$", table, re.M)

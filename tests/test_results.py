@@ -40,7 +40,7 @@ def kinds(*both: Returned) -> tuple[str, str]:
     """The word for a result on OLD and NEW, and its sentence."""
     stored = history(launch(tag, one) for tag, one in zip((OLD, NEW), both, strict=True))
     (found,) = results(stored, OLD, NEW)
-    table = (ROOT / "docs" / "compare.md").read_text().partition("### Keys of a result\n")[2].partition("###")[0]
+    table = (ROOT / "docs" / "results.md").read_text().partition("### Keys of a result\n")[2].partition("###")[0]
     assert list(found.as_data(())) == re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     return found.kind, found.sentence() if found.changed else ""
 

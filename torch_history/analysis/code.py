@@ -330,7 +330,7 @@ def _case(series: Series) -> str:
 
 
 def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
-    """As JSON has it; docs/compare.md lists the keys."""
+    """As JSON has it; docs/commands.md lists the keys."""
     if found is None:
         return None
     return {

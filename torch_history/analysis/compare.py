@@ -1,4 +1,4 @@
-"""What `torch-history compare` says of two releases, from results/ alone; docs/compare.md defines verdicts and JSON."""
+"""What `torch-history compare` says of two releases, from results/ alone; docs/commands.md has its JSON."""
 
 import functools
 import itertools
@@ -731,7 +731,7 @@ def _row(comparison: Comparison, change: Change, name: str) -> str:
 
 
 def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
-    """Everything that was asked for, in the keys that docs/compare.md lists."""
+    """Everything that was asked for, in the keys that docs/commands.md lists."""
     changes = [
         {
             "question": change.series.question,

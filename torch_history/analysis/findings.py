@@ -115,7 +115,7 @@ class Finding:
         return f", {words}" if self.explained == len(self.rows) else f"; {self.explained} of them {words}"
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON has it; docs/compare.md lists the keys. Rows are [benchmark, parameters]."""
+        """As JSON has it; docs/commands.md lists the keys. Rows are [benchmark, parameters]."""
         best, ratios = self.best, self.ratios
         return {
             "title": self.title,

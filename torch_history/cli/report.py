@@ -82,7 +82,7 @@ def _opens(index: Path, here: str, is_measured: bool) -> str:
 @click.option("--workload", type=WHOLE_PATH, help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/compare.md lists the keys.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/commands.md lists the keys.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the findings for a pull request or an issue.")
 @click.option(
     "--url",
