@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from torch_history.analysis.labels import explained, labels
-from torch_history.analysis.series import Series
+from torch_history.analysis.labels import labels
 
 from .processes import ROOT
 
@@ -27,13 +26,3 @@ def test_every_variant_and_size_has_a_label_whose_numbers_are_the_workloads(ques
     known = numbers((ROOT / "workloads" / f"{question}.py").read_text(encoding="utf-8"))
     for name, words in (*of["variants"].items(), *of["sizes"].items()):
         assert numbers(words) <= known | numbers(name), name
-
-
-def test_a_sentence_ends_with_the_labels_of_what_it_names_first() -> None:
-    say = explained()
-    series = Series("", "selection.Selection.track_time", ("'cpp_mask'", "'rows 99 % x 100'"))
-    words = "cpp_mask: `x.index({mask})` in C++; rows 99 % x 100: 99 % of 5,000 rows, 100 times"
-    assert say(f"{series.words}: SLOWER.", series.names) == f"{series.words}: SLOWER. ({words}.)"
-    assert say("Once more.", series.names) == "Once more."
-    assert say("Another.", [("selection", "mask"), *series.names]) == "Another. (mask: `x[mask]`.)"
-    assert say("One of mine.", [("mine", "mask"), ("selection", "unknown")]) == "One of mine."

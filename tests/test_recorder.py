@@ -10,7 +10,7 @@ import pickle
 import shutil
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -420,15 +420,12 @@ print(json.dumps(launched(call)._asdict() if caching() else requested(call)._asd
 """
 
 
-@pytest.fixture(scope="module", params=[("1.13.1", "3.9"), ("2.0.1", "3.11")], ids=lambda release: release[0])
-def built(request: pytest.FixtureRequest, tmp_path_factory) -> Built:
-    """The recorder of a real release, with the environment that was made for it."""
-    version, python = request.param
-    return installed(version, python, tmp_path_factory.mktemp("env"))
-
-
-def installed(version: str, python: str, folder: Path) -> Built:
-    return build(create(AXIS.find(version), python, folder / version))
+@pytest.fixture(scope="module", params=["1.13.1", "2.0.1"])
+def built(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Built]:
+    """The recorder of a real release, with the environment that was made for it, and goes after its last test."""
+    version, folder = request.param, tmp_path_factory.mktemp("env")
+    yield build(create(AXIS.find(version), "3.9" if version == "1.13.1" else "3.11", folder / version))
+    shutil.rmtree(folder)  # pytest would keep several releases
 
 
 def run(built: Built, script: str, unfinished: bool = False, words: tuple[str, ...] = (), **how: Any) -> str:
@@ -601,16 +598,17 @@ thread.join()
 """
 
 
+BOTH = (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024
+LEFT = {
+    **{"1.13.1": (0, 0, 2**20), "2.0.1": (*BOTH, 2**20), "2.6.0": (*BOTH, 2**20)},
+    **{"2.14.1": (*BOTH, 0), "2.15.0": (0, 0, 2**20)},
+}
+"""Version -> bytes that are left on turing and on hopper, and those of cublasLt."""
+
+
 @pytest.mark.releases
-@pytest.mark.parametrize(
-    ("version", "python", "turing", "hopper", "by_lt"),
-    [
-        *(("1.13.1", "3.9", 0, 0, 2**20), ("2.0.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 2**20)),
-        ("2.6.0", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 2**20),
-        *(("2.14.1", "3.11", (2 * 4096 + 8 * 16) * 1024, 4096 * 8 * 1024, 0), ("2.15.0", "3.11", 0, 0, 2**20)),
-    ],
-)
-def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python, turing, hopper, by_lt, tmp_path):
+@pytest.mark.parametrize("built", LEFT, indirect=True, scope="module")
+def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(built):
     """Autograd's thread has a handle of cuBLAS of its own, and PyTorch keeps a workspace for each handle and stream: of
     :4096:2:16:8 KiB before sm_90 and :4096:8 on it, as CublasHandlePool.cpp has it. 2.15 frees it after each product. On
     real GPUs 8,519,680 bytes were left on 2.0, and none on 1.13 (pytorch #95668).
@@ -618,13 +616,12 @@ def test_backward_leaves_a_workspace_of_its_own_from_2_0_to_2_14(version, python
     cublasLt's is made for each call, of 1 MiB as #73328 has it. 2.14 has it work in that of the thread's handle. A process
     that sets CUBLAS_WORKSPACE_CONFIG has the sum that it names, and the default's where it cannot be read.
     """
-    made, gradient = installed(version, python, tmp_path), 128 * 128 * 4
-    left = {card: int(run(made, BACKWARD, card=card)) for card in ("turing", "hopper")}
+    (turing, hopper, by_lt), gradient = LEFT[built.wheel.version.partition("+")[0]], 128 * 128 * 4
+    left = {card: int(run(built, BACKWARD, card=card)) for card in ("turing", "hopper")}
     set_to = {"": hopper, "-1": hopper, ":128:8:64:16:32:32": (128 * 8 + 64 * 16 + 32 * 32) * 1024 if hopper else 0}
     words = {value: (f"CUBLAS_WORKSPACE_CONFIG={value}",) for value in set_to}
-    asked = {value: int(run(made, BACKWARD, words=of, card="hopper")) - gradient for value, of in words.items()}
-    biased = run(made, BIASED).splitlines()
-    shutil.rmtree(tmp_path)  # pytest would keep several releases
+    asked = {value: int(run(built, BACKWARD, words=of, card="hopper")) - gradient for value, of in words.items()}
+    biased = run(built, BIASED).splitlines()
     assert left == {"turing": gradient + turing, "hopper": gradient + hopper}
     assert asked == set_to
     assert biased == [f"{turing} {gradient + by_lt} cublasLtMatmul"] * 2
@@ -649,15 +646,14 @@ print(recorded.peak)
 
 
 @pytest.mark.releases
-@pytest.mark.parametrize("version", ["2.6.0", "2.14.1"])
-def test_expandable_segments_grow_by_20_mebibytes_and_give_back_what_is_free(version, tmp_path):
+@pytest.mark.parametrize("built", ["2.6.0", "2.14.1"], indirect=True, scope="module")
+def test_expandable_segments_grow_by_20_mebibytes_and_give_back_what_is_free(built):
     """As PyTorch's documentation has them, blocks lie one after the other in one segment that is mapped piece by piece.
     Otherwise the model of the caching allocator says it."""
-    mebibyte, made, model = 2**20, installed(version, "3.11", tmp_path), caching_allocator.Allocator()
+    mebibyte, model = 2**20, caching_allocator.Allocator()
     sizes = [15 * mebibyte, 33 * mebibyte, 11 * mebibyte, 15 * mebibyte, 27 * mebibyte - 512]
     asked, blocks = sum(sizes), [model.take(size) for size in sizes]
-    lines = {switch: run(made, EXPANDABLE, words=(switch, str(sizes))).split() for switch in ("True", "False")}
-    shutil.rmtree(tmp_path)
+    lines = {switch: run(built, EXPANDABLE, words=(switch, str(sizes))).split() for switch in ("True", "False")}
     pieces, piece = -(-asked // (20 * mebibyte)) * 20 * mebibyte, 20 * mebibyte
     assert [int(number) for number in lines["True"]] == [asked, asked, pieces, piece, piece, pieces]
     assert blocks[0]

@@ -9,12 +9,8 @@ from contract.words import LONGEST, of_error, storable
 from torch_history.system.files import parse
 
 
-def test_text_that_is_whole_is_not_changed():
-    for text in ("", "An overlap is off.\n  at 3\n", "ü\U0001f600", "\ttab"):
-        assert storable(text) == text
-
-
 def test_texts_in_tables_and_lists_are_storable_and_all_else_is_as_it_was():
+    assert storable(whole := ["", "An overlap is off.\n  at 3\n", "ü\U0001f600", "\ttab"]) == whole
     value = {"caf\udce9": ["\ud800", 1, 2.5, None, True, {"a": ("\0",)}]}
     assert storable(value) == {"caf\\udce9": ["\\ud800", 1, 2.5, None, True, {"a": ["\\x00"]}]}
 
