@@ -16,7 +16,7 @@ from msgspec import structs
 from torch_history.analysis import causes as why
 from torch_history.analysis import compare
 from torch_history.analysis.series import History, Series, Verdict, history
-from torch_history.analysis.verdicts import compare_history, human
+from torch_history.analysis.verdicts import BOUND, compare_history, human, times
 from torch_history.releases.axis import Axis
 from torch_history.site import data
 from torch_history.site.data import Lane, lanes
@@ -323,3 +323,5 @@ def test_numbers_are_said_as_python_says_them(page: Any) -> None:
         said = page.evaluate(SAY, [[value, unit] for value in values])
         assert said == [human(value, unit) for value in values], unit
     assert page.evaluate(SAY, [[None, "seconds"]]) == [""]
+    said = page.evaluate("factors => factors.map(torchHistory.common.times)", [2**17, BOUND])
+    assert said == [times(2**17), times(BOUND)] == ["131,072", "any"]

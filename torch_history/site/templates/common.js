@@ -24,7 +24,7 @@
         return isHalfway && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
     };
 
-    const ANY = 1e5;  // a tenth of what Python gives for what has no bound
+    const ANY = 1e11;  // a tenth of what Python gives for what has no bound
     /** A factor as all that is told of a change has it: what times() of analysis/verdicts.py writes. @param {number} factor */
     const times = (factor) => {
         if (factor >= ANY) {
