@@ -209,8 +209,7 @@ class Session:
         if not self.plan.within:
             yield set(where)
             return
-        named = bool(self.plan.variants)
-        slow = [place for place, case in where.items() if case and case[0].strip("'") in SLOW and not named]
+        slow = [p for p, case in where.items() if case and case[0].strip("'") in SLOW and not self.plan.variants]
         if slow:
             console.print(f"{len(slow)} of {len(where)} cases are skipped, because one call takes too long.")
         ordered = sorted(where.keys() - slow, key=lambda place: (choice.rank(place[0], where[place]), place))
@@ -256,14 +255,13 @@ class Session:
         """What round `turn` measures, and a line on it: everything, then what can be decided in the seconds `left`."""
         releases = self.plan.releases
         if turn <= self.plan.launches:
-            everything: _Work = defaultdict(dict)
-            for question, metrics in questions.items():
-                if self._of_turn(metrics, turn):
-                    everything[question] = {
-                        index: releases for index in range(len(_cases(metrics[0]))) if (question, index) in self._chosen
-                    }
+            everything = {
+                question: {i: releases for i in range(len(_cases(metrics[0]))) if (question, i) in self._chosen}
+                for question, metrics in questions.items()
+                if self._of_turn(metrics, turn)
+            }
             asked = "all cases" if not self.plan.within else f"{len(self._chosen)} cases"
-            return dict(everything), f"Round {turn} of {self.plan.launches}, {asked}"
+            return everything, f"Round {turn} of {self.plan.launches}, {asked}"
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
@@ -276,7 +274,7 @@ class Session:
         decided = found.series - found.undecided - found.hopeless - found.needless
         told = f"{decided} of {found.series} times are conclusive{given_up}"
         if not (found.undecided or work):
-            return {}, f"After round {turn - 1}, {told}."
+            return {}, f"After round {turn - 1}, {told}." if found.series else ""
         chosen = found.within(left)
         if not (chosen or work):
             self._over = True
