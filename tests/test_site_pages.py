@@ -167,6 +167,8 @@ def test_findings_are_those_of_the_command_and_stay_open(site: Path, page: Any) 
     comparison = newest(site)
     words = [finding["words"].replace("`", "") for finding in comparison["findings"]]
     assert findings_of(page) == sorted(plain(text) for text in words)
+    page.emulate_media(media="print")
+    assert page.locator(".findings > li > details > summary").last.is_visible(), "paper shows what stands closed"
     first = page.locator(".findings > li").first
     first.locator("summary").first.click()
     title = next(each for each in comparison["findings"] if each["words"].replace("`", "") in plain(first.inner_text()))
@@ -315,11 +317,8 @@ def test_filters_work_together_and_are_restored(site: Path, page: Any) -> None:
     page.wait_for_function("location.hash.includes('search=scripted')")
     ready(page)
     assert page.evaluate("document.activeElement.id") == "choose-search"
-    chosen = [
-        change
-        for change in chosen
-        if (change["question"], change["metric"]) == ("intersection", "time") and "scripted" in change["sentence"]
-    ]
+    of = ("intersection", "time")
+    chosen = [each for each in chosen if (each["question"], each["metric"]) == of and "scripted" in each["sentence"]]
     wanted = [change["sentence"].partition(":")[0] for change in chosen]
     assert rows(page) == wanted
     page.reload()
@@ -392,6 +391,14 @@ def test_the_chart_has_the_numbers_of_the_table(lab: Path, site: Path, page: Any
             assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
             assert point["low"] <= point["value"] <= point["high"]
             assert shown == human(point["value"], "seconds")
+    told = """async ([lane, benchmark, isScattered]) => {
+        const measured = structuredClone(await torchHistory.measured(await torchHistory.lane(lane)));
+        measured.series.forEach(({numbers}) => numbers.forEach((_, i) => { numbers[i] += isScattered && i; }));
+        const all = torchHistory.history.members(measured, benchmark, "small");
+        return torchHistory.history.figure(measured, all, all, {y: "linear", label: ""}).textContent;
+    }"""
+    assert "These numbers do not vary" in page.evaluate(told, [LANE, PEAK, False])
+    assert "Bands are their range" in page.evaluate(told, [LANE, PEAK, True]), "what a process holds varies"
     choose(page.get_by_label("Times"), "raw")
     raw = medians(lab, raw=True)
     assert keys_of(page.url)["times"] == "raw"
@@ -419,12 +426,11 @@ def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
     lane = data_of(site)
     wanted = (PEAK, "compiled", "small")
     (series,) = (each for each in lane["series"] if (each["benchmark"], each["variant"], each["size"]) == wanted)
-    asked = [
-        lane["reasons"][reason]
-        for release, reason, _ in series["missing"]
-        if lane["releases"][release]["tag"] == "v1.13.1"
-    ]
+    tags = [release["tag"] for release in lane["releases"]]
+    asked = [lane["reasons"][reason] for release, reason, _ in series["missing"] if tags[release] == "v1.13.1"]
     assert [reasons[number - 1]] == asked
+    in_short = (site / "method.html").read_text(encoding="utf-8").partition('id="unknown"')[0]
+    assert not any(stored in in_short for stored in SHOWN), "it names verdicts as pages show them"
 
 
 def test_numbers_relative_to_the_fastest_and_to_the_limit(lab: Path, site: Path, page: Any) -> None:
@@ -520,24 +526,17 @@ def test_claims_are_answered_by_device_and_release_by_release(site: Path, page: 
         tags = bases["releases"]
         assert section.locator(".ends span").all_inner_texts() == [tags[0], tags[len(tags) // 2], tags[-1]]
         section.locator("> details").last.locator("> summary").click()
-        assert runs_of(section) == [
-            (word, *([tags[0], tags[-1]] if len(tags) > 1 else tags))
-            for word, tags in (
-                (word, [answer["release"] for answer in of_word])
-                for word, of_word in itertools.groupby(claim["answers"], key=lambda answer: answer["word"])
-            )
-        ]
+        runs = itertools.groupby(claim["answers"], key=lambda answer: answer["word"])
+        spans = [(word, [answer["release"] for answer in of_word]) for word, of_word in runs]
+        assert runs_of(section) == [(word, *dict.fromkeys((tags[0], tags[-1]))) for word, tags in spans]
         turns = section.locator(".turns li").all_text_contents()
         assert len(turns) == len(claim["turns"])
-        assert all(
-            each["new"] in said_of and each["why"] in said_of
-            for each, said_of in zip(claim["turns"], turns, strict=True)
-        )
+        told = zip(claim["turns"], turns, strict=True)
+        assert all(each["new"] in said_of and each["why"] in said_of for each, said_of in told)
         section.get_by_text("The numbers behind each").click()
         section.locator(".answers dd").first.wait_for()
-        assert section.locator(".answers dd").all_text_contents() == [
-            answer["sentence"] for answer in reversed(claim["answers"])
-        ]
+        sentences = [answer["sentence"] for answer in reversed(claim["answers"])]
+        assert section.locator(".answers dd").all_text_contents() == sentences
 
 
 def test_advice_is_for_the_release_that_is_chosen(site: Path, page: Any) -> None:

@@ -149,7 +149,7 @@
 
     const caption = (unit, {launches, undrawn}, isRelative, isCleared) => {
         const said = [];
-        if (EXACT.includes(unit)) {
+        if (EXACT.includes(unit) && !launches.length) {
             said.push("These numbers do not vary from launch to launch.");
         } else if (!launches.length) {
             said.push("Each release has a single launch here, so the noise is unknown.");

@@ -250,7 +250,7 @@
 
     /* What the suite measured, for a reader to compare the script's numbers with. */
     const numbersOf = (lane, {series, change, base, release}) => {
-        const how = TH.varies(series) ? " by the suite, in the rounds that both releases share. " : " by the suite. ";
+        const how = TH.varies(series) ? " by the suite, the median of its launches. " : " by the suite. ";
         const tell = (tag, value) => el("li", {}, `${tag}: `, el("strong", {}, TH.human(value, series.unit)), how,
             el("code", {}, install(lane.releases.find((each) => each.tag === tag))));
         return change && change.old !== null && change.new !== null
