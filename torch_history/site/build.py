@@ -223,10 +223,10 @@ def _write_data(
     index = {
         "schema": SCHEMA,
         "newest": {
-            "tag": axis.newest.tag,
-            "date": axis.newest.date.isoformat(),
+            **{"tag": axis.newest.tag, "date": axis.newest.date.isoformat()},
             "estimated": axis.newest.date_source == "estimated",
         },
+        "pythons": {release.tag: release.pythons for release in axis.releases},
         "here": here if here in {each.lane.name for each in told} else "",
         "lanes": [_in_index(each.lane, said[each.lane.words] == 1) for each in told],
         "labels": labels(),

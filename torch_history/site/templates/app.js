@@ -72,10 +72,15 @@
         const from = address.from ? TH.tagOf(tags, address.from) : tags[tags.indexOf(to) - 1] || null;
         return tags.includes(to) && tags.indexOf(from) > tags.indexOf(to) ? {from: to, to: from} : {from, to};
     };
-    TH.measure = (lane, ...tags) => {
-        const python = /^release-py(.+)$/.exec(lane.environment);
-        const names = tags.map((tag) => tag.replace(/^v/, ""));
-        return el("code", {}, ["torch-history run", ...python ? ["--lane", python[1]] : [], ...names].join(" "));
+    /** How a lane's releases are measured, behind the words that lead to it; null where they cannot be installed for its Python,
+        or where they come from a kit or an installation. @param {any} lane @param {string} words @param {string[]} tags */
+    TH.measure = (lane, words, ...tags) => {
+        const [, python] = /^release-py(.+)$/u.exec(lane.environment) || [];
+        const {device, card} = lane.machine;
+        const isPossible = python && tags.every((tag) => (TH.contents.pythons[tag] || []).includes(python));
+        const more = device === "recorder" ? ["--device", device, "--card", card] : [];
+        const names = tags.map((tag) => tag.replace(/^v/u, ""));
+        return isPossible && [words, el("code", {}, ["torch-history run", "--lane", python, ...more, ...names].join(" "))];
     };
     TH.name = ({question, metric, parameters}) =>
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();

@@ -78,7 +78,7 @@
         const whole = (of) => of && Object.fromEntries(names.map((name) => [name, of[name] || "none"]));
         return el("details", {id: "packages"},
             el("summary", {}, count(list.length, "package"),
-               then ? `; ${moved} were added, changed or dropped since ${oldTag}` : ""),
+               then ? `; ${moved} added, changed or dropped since ${oldTag}` : ""),
             beside("Packages", (name) => name, [tag, whole(now)], [oldTag, whole(then)], names));
     };
 
@@ -182,9 +182,8 @@
         el("p", {}, el("a", {href: TH.link("facts.html", {to: tag, from: before})}, "The wheels of all releases, in bytes"), "."));
 
     const notMeasured = (lane, tag) => {
-        return el("p", {role: "alert"}, `${tag} was not measured on ${TH.laneWords(lane)}: choose another release, `
-                  + "another machine at the top, or measure it with ",
-                  TH.measure(lane, tag), ".");
+        return el("p", {role: "alert"}, `${tag} was not measured on ${TH.laneWords(lane)}: choose another release or `
+                  + "another machine at the top", TH.measure(lane, ", or measure it with ", tag), ".");
     };
 
     const chosen = (lane, {release, to}) => TH.tagOf(lane.releases.map(({tag}) => tag), release || to || lane.releases.at(-1).tag);

@@ -151,8 +151,7 @@
         const tags = lane.releases.map(({tag}) => tag);
         if (!tags.includes(release)) {
             return box(release, [], el("p", {}, `${release} was not measured on ${TH.laneWords(lane)}: choose another `
-                                       + "release, or measure it with ",
-                                       TH.measure(lane, release), "."));
+                                       + "release", TH.measure(lane, ", or measure it with ", release), "."));
         }
         if (!pair) {
             return box(release, [], el("p", {}, `${release} is the oldest release measured here: there is none to `

@@ -235,7 +235,7 @@
                 main.append(el("p", {role: "alert"}, refused));
             } else if (!pair.rows.length) {
                 main.append(el("h2", {id: "headline"}, `${from} → ${to}: nothing in common`), el("p", {}, "No series was measured on both in the same "
-                    + "size and version. Measure them together: ", TH.measure(lane, from, to), "."));
+                    + "size and version.", TH.measure(lane, " Measure them together: ", from, to)));
             } else {
                 const [headline, list] = bottomLine(lane, pair, others, wheels);
                 main.append(headline, picture(pair, address, room) || "", list);
@@ -255,7 +255,8 @@
                     cases(pair, address), brought(pair, wheels), sure(lane, pair));
             }
             if (to === newest && TH.contents.newest.tag !== newest) {
-                rest.append(el("p", {}, `The newest release, ${TH.contents.newest.tag}, is not measured here yet: `, TH.measure(lane, newest, TH.contents.newest.tag), "."));
+                rest.append(el("p", {}, `The newest release, ${TH.contents.newest.tag}, is not measured here.`,
+                    TH.measure(lane, " To measure it: ", newest, TH.contents.newest.tag)));
             }
             if (isSwapped) {
                 TH.keep({from, to});
