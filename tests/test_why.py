@@ -239,6 +239,8 @@ def test_fusion_of_the_case_is_told_before_evidence_of_another_machine_and_after
 def test_every_cause_found_by_hand_names_the_item_of_the_page_that_says_how(cause: Cause) -> None:
     text = " ".join((ROOT / cause.link).read_text(encoding="utf-8").replace("*", "").split())
     assert cause.item
+    metric, *others = cause.metrics
+    assert not cause.title or (not others and (metric == "time" or metric.replace("_", " ") in cause.title))
     assert text.count(f" - {cause.item}") == 1
 
 

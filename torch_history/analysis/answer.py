@@ -177,7 +177,7 @@ def not_measured(comparison: Comparison) -> str:
     """What no verdict here is about."""
     questions = {change.series.question for change in comparison.changes}
     device = {"cpu": ("on a CPU", "; no GPU time"), "recorder": ("by the recorder", "; nothing was timed")}
-    where, but = device.get(comparison.device, (f"on {comparison.device}", ""))
+    where, but = device.get(comparison.device, ("on a GPU", ""))
     threads = {"": "", "1": ", with one thread"}.get(comparison.threads, f", with {comparison.threads} threads")
     said = f"Measured: {len(questions)} question{'' if len(questions) == 1 else 's'} {where}{threads}{but}."
     metrics = {change.series.metric for change in comparison.changes}
