@@ -75,9 +75,7 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     assert not list(tmp_path.glob(".publishing-*"))
 
 
-def test_of_lanes_with_as_many_releases_the_recorders_is_last_and_first_is_the_one_with_most_series(
-    tmp_path: Path,
-) -> None:
+def test_of_lanes_alike_the_recorders_is_last_and_first_is_the_one_with_most_series(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 3, series=40, machines=3)
     first, second, third = (tmp_path / "results" / f"machine-{number}" for number in range(3))
     about = json.loads((first / "machine.json").read_text())
@@ -174,11 +172,8 @@ def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
     lab: Path, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     about = json.loads((site / "data" / f"{LANE}.json").read_text())
-    told = [
-        step["sentence"]
-        for step in about["steps"]
-        if step["new"] == "v2.1.0" and "intersection time" in step["sentence"]
-    ]
+    begun = [step["sentence"] for step in about["steps"] if step["new"] == "v2.1.0"]
+    told = [sentence for sentence in begun if "intersection time" in sentence]
     assert told
     assert all("repeated in release-py3.9, which has the same binary" in sentence for sentence in told)
     monkeypatch.chdir(lab)

@@ -185,9 +185,7 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
 
     def instead(old: str, new: str, of: str) -> str:
         show(page, site, "index", **{"from": old, "to": new})
-        item = next(
-            each for each in page.locator(".findings > li").all() if of in each.locator("summary").first.inner_text()
-        )
+        item = page.locator(".findings > li").filter(has=page.locator("summary", has_text=of)).first
         item.locator("summary").first.click()
         return str(item.locator(".instead").first.inner_text())
 
@@ -234,6 +232,10 @@ def test_a_lane_of_a_cpu_does_not_stand_beside_cuda(site: Path, page: Any) -> No
     dd = page.locator("#bottom-line dd")
     rows = dict(zip(page.locator("#bottom-line dt").all_inner_texts(), dd.all_text_contents(), strict=True))
     assert rows["CUDA"] == "Not measured on both."
+    assert "Peak memory" in rows, "other memory is among the findings"
+    page.get_by_role("button", name="Peak memory").click()
+    page.locator(".first .legend", has_text="HUNGRIER").wait_for()
+    assert "within 4 %" not in page.locator(".first .legend").inner_text()
     assert "Python 3.9: typically" in rows["Other CPUs"]
     page.evaluate(f"""async () => {{
         const {{lanes}} = await torchHistory.file("pairs/v2.0.1-v2.1.0");
@@ -257,9 +259,8 @@ def listed(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that a page lists: what has a number; exact numbers that are the same only where they are memory."""
     memory = ("peak_memory", "start_memory")
     exact = [each["verdict"] == "SAME" and each["margin"] is None and each["metric"] not in memory for each in changes]
-    return [
-        each for each, is_exact in zip(changes, exact, strict=True) if not is_exact and each["verdict"] != "NEVER RAN"
-    ]
+    others = (each for each, is_exact in zip(changes, exact, strict=True) if not is_exact)
+    return [each for each in others if each["verdict"] != "NEVER RAN"]
 
 
 def test_every_row_says_verdict_ratio_and_cause(site: Path, page: Any) -> None:
@@ -293,9 +294,13 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any,
         assert picker(page, "From").is_visible()
     choose(picker(page, "From"), tag)
     assert page.locator("#headline").inner_text().startswith(f"{oldest} → {tag}: ")
-    show(page, site, "index", **{"from": oldest.removeprefix("v"), "to": tag, "verdict": "WORSE", "cases": "1"})
+    show(page, site, "index", **{"from": oldest.removeprefix("v"), "to": tag, "verdict": "WORSE"})
     assert page.get_by_role("alert").inner_text() == "There is no verdict 'WORSE': choose below."
     assert page.locator(".changes tbody tr").count() > 0
+    show(page, site, "series", benchmark=TIME, size="small", variants="%ZZ")
+    assert drawn(page), "an address that was cut short"
+    show(page, site, "series", question="nothing")
+    assert page.get_by_role("alert").inner_text().startswith("Nothing of that kind was measured here")
 
 
 def test_filters_work_together_and_are_restored(site: Path, page: Any) -> None:
@@ -360,6 +365,9 @@ def test_without_a_benchmark_every_variant_is_drawn_in_small(lab: Path, site: Pa
     assert page.locator(".multiples .spark path").count() >= links.count()
     assert page.locator(".multiples .rule").count() == links.count(), "the chosen release is marked in each"
     assert "Dashed rules mark v2.0.1, which you chose." in page.locator("#content").inner_text()
+    spec = {"tags": [*"abc"], "releases": [*"abc"], "lines": [["x", [1, None, 2]]], "marked": [], "label": ""}
+    drawn_line = "spec => torchHistory.sparkline(spec).querySelector('path').getTotalLength()"
+    assert page.evaluate(drawn_line, spec) > 0, "a release without neighbours is seen"
     numbers = medians(lab)["scripted"]
     ratios = [of / numbers[data_of(site)["releases"][0]["tag"]] for of in numbers.values()]
     chart = page.locator(f".multiples a[href*='{TIME}'][href*='variant=scripted']")
@@ -431,10 +439,8 @@ def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
 
 def test_numbers_relative_to_the_fastest_and_to_the_limit(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small", relative="best", variants="eager,scripted")
-    assert page.get_by_label("Relative to").locator("option").all_text_contents()[1:] == [
-        "the fastest variant of each release",
-        "the first release, each variant's own",
-    ]
+    offered = page.get_by_label("Relative to").locator("option").all_text_contents()
+    assert offered[1:] == ["the fastest variant of each release", "the first release, each variant's own"]
     times = medians(lab)
     for point in drawn(page):
         fastest = min(of[point["release"]] for of in times.values() if point["release"] in of)
@@ -456,15 +462,12 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path,
     told = page.locator(".told li").first.inner_text()
     comparison = find(lab / "results", MACHINE, ENVIRONMENT, old, new)
     advice = page.locator(".told .instead").inner_text()
-    assert re.match(
-        rf"What to do instead of scripted: On {new} \w+ \(.+\) does the same [67]\.\d\d times faster \(", advice
-    )
-    (change,) = (
-        each for each in comparison.changes if each.series.benchmark == TIME and "'scripted'" in each.series.parameters
-    )
-    assert plain(told).startswith(
-        f"{change.verdict.shown} the plain function under torch.jit.script (30,000 x 500 boxes)"
-    )
+    begin = rf"What to do instead of scripted: On {new} \w+ \(.+\) does the same [67]\.\d\d times faster \("
+    assert re.match(begin, advice)
+    mine = (TIME, ("'scripted'", "'small'"))
+    (change,) = (each for each in comparison.changes if (each.series.benchmark, each.series.parameters) == mine)
+    means = "the plain function under torch.jit.script (30,000 x 500 boxes)"
+    assert plain(told).startswith(f"{change.verdict.shown} {means}")
     assert comparison.because(change.series) in told
     assert page.locator(".from-the-end th.chosen").all_text_contents() == [new]
     assert drawn(page)

@@ -122,11 +122,12 @@
             return [...pieces, part.slice(end)];
         });
     };
-    TH.tally = (changes) => {
-        const counts = TH.common.counted(changes.map(({verdict}) => verdict));
+    /** Verdicts and how many there are of each, what costs first. @param {Iterable<[string, number]>} counts */
+    TH.inOrder = (counts) => {
         const kinds = Object.keys(SIGNS);
         return [...counts].sort(([a], [b]) => kinds.indexOf(TH.kind(a)) - kinds.indexOf(TH.kind(b)) || (a < b ? -1 : 1));
     };
+    TH.tally = (changes) => TH.inOrder(TH.common.counted(changes.map(({verdict}) => verdict)));
 
     // --- data
 

@@ -94,7 +94,7 @@
         };
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
         return el("details", {open: address.claim === question, toggle: ({target}) => target.open && !place.childElementCount && draw().catch(failed)},
-            el("summary", {}, `${shown.release} on ${TH.laneWords(lane)}: `, sign(shown.word), ". ", claim.summary),
+            el("summary", {}, `${shown.release} on ${TH.laneWords(lane)}: `, sign(shown.word), ". ", claim.summary !== TH.sentence(shown.word) && claim.summary),
             before && before !== shown && el("p", {}, el("strong", {}, `${before.release}: `), sign(before.word), ". ", before.sentence),
             el("p", {}, el("strong", {}, `${shown.release}: `), sign(shown.word), ". ", shown.sentence),
             el("p", {}, el("strong", {}, "Advice: "), TH.prose(shown.advice)),

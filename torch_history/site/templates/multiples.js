@@ -45,6 +45,7 @@
             return charts.some(Boolean) && el("section", {"aria-labelledby": `of-${question}`},
                 el("h2", {id: `of-${question}`}, `${TH.questionWords(question)}: ${TH.words(metric)}`), el("div", {class: "multiples"}, charts));
         };
+        const sections = questions.map(section).filter(Boolean);
         const rules = marked.length ? `Dashed rules mark ${marked.join(" and ")}, which you chose. ` : "";
         return el("div", {},
             el("div", {class: "controls"},
@@ -52,6 +53,6 @@
                TH.select("Question", "question", [["", "all questions"], ...[...new Set(lane.series.map(({question}) => question))].map((name) => [name, TH.questionWords(name)])], address.question || "")),
             el("p", {class: "quiet"}, `A chart for each variant, from ${tags[0]} to ${tags.at(-1)}: a line for each size, as multiples of its first release, on a logarithmic scale of its own. `
                + rules + "Choose a chart to see its numbers."),
-            questions.map(section));
+            sections.length ? sections : el("p", {role: "alert"}, "Nothing of that kind was measured here: choose what else to see, or another question."));
     };
 })();

@@ -151,13 +151,13 @@
     };
 
     /** What shapes and colours say, with how many there are of each. */
-    TH.casesKey = (points, typical) => {
+    TH.casesKey = (points, typical, what) => {
         const counts = TH.common.counted(points.map(({verdict}) => verdict));
         const verdicts = ["SLOWER", "HUNGRIER", "SAME", "CAN'T TELL", "FASTER", "LEANER"].filter((verdict) => counts.has(verdict));
         const sample = (name) => svg("svg", {viewBox: "-7 -7 14 14", class: `swatch point ${name}`, "aria-hidden": "true"}, svg("path", {d: SHAPES[name]}));
         return el("ul", {class: "legend"}, verdicts.map((verdict) => el("li", {}, sample(TH.classOf(verdict)), `${counts.get(verdict)} ${TH.shown(verdict)}`)),
                   Object.keys(typical).length > 0 && el("li", {}, svg("svg", {viewBox: "-9 -7 18 14", class: "swatch wide", "aria-hidden": "true"},
                       svg("path", {class: "mean", d: "M-7,6V-6M7,-6V6M-7,0H7"})), "typical of a question, with its interval"),
-                  TH.contents.margin && counts.has("SAME") && el("li", {}, el("span", {class: "margin-key", "aria-hidden": "true"}), `within ${100 * TH.contents.margin} %`));
+                  what === "times" && counts.has("SAME") && el("li", {}, el("span", {class: "margin-key", "aria-hidden": "true"}), `within ${100 * TH.contents.margin} %`));
     };
 })();

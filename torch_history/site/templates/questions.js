@@ -15,9 +15,11 @@
     TH.answer = (word) => el("span", {class: "answer"}, el("span", {class: `cell ${ANSWERS[word]}`, "aria-hidden": "true"}, SIGNS[word]), " ", word);
     TH.answerClass = (word) => ANSWERS[word] || "none";
 
-    const path = (points) => points.reduce(({words, isOpen}, point) => (point
-        ? {words: `${words}${isOpen ? "L" : "M"}${point[0].toFixed(1)},${point[1].toFixed(1)}`, isOpen: true}
-        : {words, isOpen: false}), {words: "", isOpen: false}).words;
+    /* A line through neighbours; a point by itself is a dash, as a line of no length is not seen. */
+    const path = (points) => points.map((point, i) => {
+        const [x, y] = (point || []).map((place) => place.toFixed(1));
+        return !point ? "" : points[i - 1] ? `L${x},${y}` : points[i + 1] ? `M${x},${y}` : `M${x},${y}m-4,0h8`;
+    }).join("");
 
     /** Lines of variants over `tags`: `lines` are [name, numbers of `releases`], `marked` tags have a rule. */
     TH.sparkline = ({tags, releases, lines, marked, height = HEIGHT, colours = true, label}) => {

@@ -168,7 +168,7 @@
     const everyRelease = (lane) => el("details", {id: "every"}, el("summary", {}, el("h2", {}, `All ${lane.releases.length} releases measured here`)),
         TH.table({caption: "All releases", head: ["Release", "Date", "Against the one before"], rows: [...lane.releases.entries()].reverse().map(([i, release]) => {
             const {tally} = lane.changes[i] || {tally: {}};
-            const changes = Object.entries(tally).filter(([verdict]) => !["SAME", "NEVER RAN"].includes(verdict));
+            const changes = TH.inOrder(Object.entries(tally)).filter(([verdict]) => !["SAME", "NEVER RAN"].includes(verdict));
             return [el("a", {href: TH.link("release.html", {release: release.tag})}, release.tag), dated(release),
                     changes.map(([verdict, many], at) => [at > 0 && ", ", `${many} `, TH.mark(verdict)])];
         })}));

@@ -90,7 +90,14 @@
 
     // --- variants: the one of the address and those that something happened to come first
 
-    const parse = (names) => names.split(",").filter(Boolean).map(decodeURIComponent);
+    const decoded = (name) => {
+        try {
+            return decodeURIComponent(name);
+        } catch {
+            return name;  // someone cut the address short
+        }
+    };
+    const parse = (names) => names.split(",").filter(Boolean).map(decoded);
     const write = (names) => names.map(encodeURIComponent).join(",") || ",";
 
     const mostInteresting = (steps, all, variant) => {

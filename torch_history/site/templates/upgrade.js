@@ -84,7 +84,7 @@
         const rows = [
             pair.said.worst && ["Worst", linked("worst")],
             pair.said.best && ["Best", linked("best")],
-            ["Memory", [sentence(pair.said.memory), pair.said.hungriest && [" Most: ", TH.prose(pair.said.hungriest), "."]]],
+            ["Peak memory", [sentence(pair.said.memory), pair.said.hungriest && [" Most: ", TH.prose(pair.said.hungriest), "."]]],
             ["Broke", sentence(pair.said.broke)],
             gone && ["GPUs lost", gone],
             pair.said.decided && ["Decided", sentence(pair.said.decided)],
@@ -119,7 +119,7 @@
             el("div", {class: "controls"}, el("h3", {id: "picture-title"}, "Every case"),
                times.length > 0 && choose("times", "Times", times.length), memory.length > 0 && choose("memory", "Peak memory", memory.length)),
             TH.casesPicture({points, typical, what, href: (row) => TH.historyOf(row.series, {from: pair.old, to: pair.new})}, room),
-            TH.casesKey(points, typical), el("p", {class: "quiet"}, pair.not_measured));
+            TH.casesKey(points, typical, what), el("p", {class: "quiet"}, pair.not_measured));
     };
 
     // --- every case
@@ -168,7 +168,7 @@
         const isFiltered = Boolean(chosen.length || wanted.length || address.question || address.metric || address.variant);
         const table = TH.table({caption: "Cases with verdict, ratio and cause", head: ["Case", "Verdict", "New / old", "From → to", "Why"], rows: first.map((each) => row(each, keys))});
         table.classList.add("changes");
-        return el("details", {id: "every-case", open: isFiltered || Boolean(address.all || address.sort || address.cases), toggle: ({target}) => TH.keep({cases: target.open ? "1" : null})},
+        return el("details", {id: "every-case", open: isFiltered || strangers.length > 0 || Boolean(address.all || address.sort || address.cases), toggle: ({target}) => TH.keep({cases: target.open ? "1" : null})},
             el("summary", {}, el("h2", {}, `${pair.rows.length.toLocaleString("en")} series`)),
             strangers.length > 0 && el("p", {role: "alert"}, `There is no verdict '${strangers.join("', '")}': choose below.`),
             el("div", {class: "tally", role: "group", "aria-label": "Only these verdicts"}, TH.tally(pair.rows).map(chip)),
@@ -180,6 +180,8 @@
                isFiltered && button("clear", "Clear filters", () => TH.go({verdict: null, search: null, question: null, metric: null, variant: null}))),
             el("p", {id: "count", class: "quiet", role: "status"}, shown.length ? `${shown.length} of ${pair.rows.length} series${rest}.`
                 : "No series matches: choose other verdicts, another question or metric, or other words."),
+            shown.length > 0 && el("p", {class: "quiet"}, "New / old is fitted to the launches of all releases together; From → to are medians of each "
+                + "release's own. Where launches scatter, the two can disagree."),
             shown.length > 0 && table,
             first.length < shown.length && el("p", {}, button("show-all", `Show all ${shown.length}`, () => TH.go({all: "1", cases: "1"}))));
     };
