@@ -55,9 +55,7 @@ def test_asvs_pages_open_where_the_site_does_and_not_on_a_machine_that_stopped_e
     assert {of["opens"] for of in listed.values()} == {"machine-0"}
 
 
-def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_publish_that_fails_leaves_the_site_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conf = write_tree(tmp_path, 3, series=20, machines=1)
     html = tmp_path / "html"
     html.mkdir()
@@ -232,6 +230,9 @@ def test_a_badge_says_what_a_release_costs_and_praises_none_half_undecided(tmp_p
     said = json.loads((tmp_path / "badges" / "a.json").read_text())
     assert (said["schemaVersion"], said["label"], said["message"]) == (1, "torch 2.0.0", message)
     assert f'aria-label="torch 2.0.0: {message}"' in (tmp_path / "badges" / "a.svg").read_text()
+    of[:] = [Change(of[0].series, Verdict.NEVER_RAN, None, None)]
+    _write_badges(tmp_path / "none", [told])
+    assert json.loads((tmp_path / "none" / "a.json").read_text())["message"] == "nothing compared"
 
 
 def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path) -> None:

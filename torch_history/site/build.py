@@ -218,14 +218,12 @@ def _write_data(
     load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it. `code`
     is what `_write_code` gives."""
     said = Counter(each.lane.words for each in told)
+    last = axis.newest
     known = {release.tag: (brought[release.tag], release) for release in axis.releases if release.tag in brought}
     alike = itertools.groupby(known, key=lambda tag: known[tag][0].architectures)
     index = {
         "schema": SCHEMA,
-        "newest": {
-            **{"tag": axis.newest.tag, "date": axis.newest.date.isoformat()},
-            "estimated": axis.newest.date_source == "estimated",
-        },
+        "newest": {"tag": last.tag, "date": str(last.date), "estimated": last.date_source == "estimated"},
         "pythons": {release.tag: release.pythons for release in axis.releases},
         "here": here if here in {each.lane.name for each in told} else "",
         "lanes": [_in_index(each.lane, said[each.lane.words] == 1) for each in told],
@@ -445,8 +443,9 @@ def _write_badges(folder: Path, told: Sequence[Published]) -> None:
         tally = Counter(change.verdict for change in each.upgrade.changes) if each.upgrade else Counter()
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
         *_, is_undecided = inconclusive(each.upgrade.changes if each.upgrade else ())
-        is_told = tally.total() > tally[Verdict.CANT_TELL] and not is_undecided
-        value = ", ".join(costs) or ("nothing worse" if is_told else "inconclusive")
+        is_told = tally.total() > tally[Verdict.CANT_TELL] + tally[Verdict.NEVER_RAN] and not is_undecided
+        unknown = "inconclusive" if tally[Verdict.CANT_TELL] else "nothing compared"
+        value = ", ".join(costs) or ("nothing worse" if is_told else unknown)
         label = f"torch {each.lane.releases[-1].removeprefix('v')}"
         colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"
         text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
