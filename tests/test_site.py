@@ -166,9 +166,7 @@ def test_data_are_the_stored_numbers(lab: Path, site: Path, name: str) -> None:
     require_stored(lane, history(launches))
 
 
-def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
-    lab: Path, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_say_whether_the_other_lane_has_them_too(lab: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = json.loads((site / "data" / f"{LANE}.json").read_text())
     begun = [step["sentence"] for step in about["steps"] if step["new"] == "v2.1.0"]
     told = [sentence for sentence in begun if "intersection time" in sentence]
@@ -403,11 +401,8 @@ def test_every_link_of_every_page_leads_somewhere(site: Path, page: Any) -> None
     links: set[str] = set()
     for file in FILES:
         ready(page, (site / file).as_uri())
-        links.update(
-            page.eval_on_selector_all(
-                "a[href]", "links => links.map((link) => new URL(link.getAttribute('href'), location.href).href)"
-            )
-        )
+        whole = "links => links.map((link) => new URL(link.getAttribute('href'), location.href).href)"
+        links.update(page.eval_on_selector_all("a[href]", whole))
     files = {link.partition("#")[0].partition("?")[0] for link in links}
     outside = {file for file in files if not file.startswith("file:")}
     assert all(file.startswith("https://github.com/pytorch/pytorch/compare/v") for file in outside)

@@ -350,7 +350,7 @@
             el("p", {}, "Found by ", el("code", {}, "torch-history explain"), ", which measures both releases again and switches parts off. "
                 + "CAUSE and PART stand where that made the difference. A profile says where the time goes; what changed in the code stands with the events above."),
             el("ul", {class: "sentence-list"}, known.map(({variant, series, one}) => el("li", {},
-                `${variant}, ${one.old} to ${one.new}: ${one.by_lever ? one.verdict : "a profile says"}, ${one.words}.`,
+                `${variant}, ${one.old} to ${one.new}: ${one.by_lever ? one.verdict : one.verdict === "NOT THERE" ? "measured again" : "by a profile"}, ${one.words}.`,
                 one.reproduced && ` A script apart from the suite gave ${gave(lane, series, one)}`
                     + (one.confirmed ? ", which confirms it." : ", which does not confirm it.")))));
     };
