@@ -61,6 +61,7 @@ def load(path: Path, text: Path) -> ModuleType:
     sys.modules[name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file, and the file itself for processes that are spawned
+    sys.argv = [str(path)]  # without the arguments of what measures it, should it read its own
     of_file: Any = module
     try:
         form, tests = form_of(ast.parse(text.read_bytes()))
@@ -70,7 +71,7 @@ def load(path: Path, text: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise WorkloadUnreadable(f"line {error.lineno} of {path.name} is no Python: {error.msg}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WorkloadUnreadable(f"{path.name} cannot be imported: {of_error(error)}") from None
     if form == TESTS:
         of_file.inputs, of_file.check = tuple, None
