@@ -53,20 +53,12 @@ def peaks(
     device: str, scripted: Mapping[str, float | None], lane: str = "release-py3.11", sizes: tuple[str, ...] = ("small",)
 ) -> list[Launch]:
     """Launches of the intersection: the scripted peak of each release in results, the eager one is four times it."""
-    return [
-        launch(
-            release,
-            PEAK,
-            {
-                (variant, size): times and times * RESULT_BYTES[size]
-                for size in sizes
-                for variant, times in (("eager", 4.0), ("scripted", many))
-            },
-            device,
-            lane,
-        )
-        for release, many in scripted.items()
-    ]
+
+    def found(many: float | None) -> dict[tuple[str, str], float | None]:
+        each = ("eager", 4.0), ("scripted", many)
+        return {(variant, size): times and times * RESULT_BYTES[size] for size in sizes for variant, times in each}
+
+    return [launch(release, PEAK, found(many), device, lane) for release, many in scripted.items()]
 
 
 def of(record: Mapping[str, Any], launches: list[Launch]) -> list[Answered]:

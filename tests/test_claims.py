@@ -112,14 +112,11 @@ def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs):
 
 def slowest(sessions: int, **launches: list[float]) -> Numbers:
     """Each session gave these numbers."""
-    return alone(
-        {
-            ("worst_over_median", variant, "one shape"): {
-                (f"s{n}", i): one for n in range(sessions) for i, one in enumerate(of)
-            }
-            for variant, of in launches.items()
-        }
-    )
+
+    def of_each(of: list[float]) -> dict[tuple[str, int], float]:
+        return {(f"s{n}", i): one for n in range(sessions) for i, one in enumerate(of)}
+
+    return alone({("worst_over_median", variant, "one shape"): of_each(of) for variant, of in launches.items()})
 
 
 @pytest.mark.parametrize(

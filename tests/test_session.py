@@ -26,11 +26,13 @@ from torch_history.analysis.verdicts import compare
 from torch_history.measuring import recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
+from torch_history.measuring.progress import minutes
 from torch_history.measuring.session import Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.measuring.upgrading.room import Room
 from torch_history.measuring.upgrading.sessions import Sessions, Spent
-from torch_history.store.launches import Launch
+from torch_history.store.launches import Case, Launch
+from torch_history.system.errors import SessionError
 
 TIME: dict[str, Any] = {
     **{"name": "selection.Selection.track_time", "version": "1", "type": "track", "unit": "seconds"},
@@ -198,13 +200,13 @@ def test_what_memory_grows_by_is_measured_twice_where_a_budget_has_one_round_of_
     assert rounds_of(session.launches(), "even", "track_resident_growth") == 2
 
 
+def cases_of(launches: list[Launch], metric: str = "track_time") -> list[tuple[Launch, Case]]:
+    return [(launch, case) for launch in launches if launch.benchmark.endswith(metric) for case in launch.cases]
+
+
 def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") -> int:
-    return max(
-        launch.round
-        for launch in launches
-        if launch.benchmark.endswith(metric)
-        and any(case.parameters[0] == f"'{variant}'" and case.number is not None for case in launch.cases)
-    )
+    found = [(launch, case) for launch, case in cases_of(launches, metric) if case.number is not None]
+    return max(launch.round for launch, case in found if case.parameters[0] == f"'{variant}'")
 
 
 FIRST_ROUND = [
@@ -249,6 +251,15 @@ def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     assert "2 releases are installed first: at most 11 GB on the disk" in said.export_text()
 
 
+@pytest.mark.parametrize(
+    ("asked", "known"), [({"variants": ("evn",)}, "absent, even"), ({"sizes": ("tiny",)}, "paper, ")]
+)
+def test_a_variant_and_a_size_that_a_file_lacks_are_refused(make, world, said, asked, known):
+    with pytest.raises(SessionError, match=f"There is no .*Known: {known}"):
+        make(workload="own", **asked).measure(said)
+    assert not world.asked
+
+
 def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(make, world, said, monkeypatch):
     world.noise = 0.001
     session = make(within=60.0)
@@ -280,6 +291,8 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make, world, said):
     text = said.export_text()
     assert "times are conclusive" in text
     assert "of the budget are left" in text
+    session.measure(said)
+    assert "\nRound" not in said.export_text(), "no round is told that measures nothing"
 
 
 @pytest.fixture
@@ -402,12 +415,7 @@ def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world,
     second = make()
     assert (second.id, second.finished) == (first.id, False)
     second.measure(said)
-    done = Counter(
-        (launch.release, launch.round, case.parameters[0])
-        for launch in second.launches()
-        for case in launch.cases
-        if launch.benchmark == TIME["name"]
-    )
+    done = Counter((launch.release, launch.round, case.parameters[0]) for launch, case in cases_of(second.launches()))
     variants = {1: ("'even'", "'noisy'", "'slower'", "'absent'"), 2: ("'even'", "'noisy'", "'slower'")}
     assert {*done} == {(tag, turn, variant) for tag in (OLD, NEW) for turn in (1, 2) for variant in variants[turn]}
     assert max(done.values()) <= 2
@@ -476,9 +484,8 @@ def counts_of(session: Session) -> dict[tuple[str, str], tuple[Any, Any]]:
     """Release and variant -> bytes, and the session that they were taken from."""
     return {
         (launch.release, case.parameters[0].strip("'")): (case.value, launch.facts.get(reuse.TAKEN))
-        for launch in session.launches()
-        for case in launch.cases
-        if launch.benchmark == BYTES["name"] and case.value is not None
+        for launch, case in cases_of(session.launches(), BYTES["name"])
+        if case.value is not None
     }
 
 
@@ -539,12 +546,7 @@ def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counte
         make(launches=2).measure(said)
     world.stop_after = math.inf
     session = measured(make(launches=2), said)
-    stored = Counter(
-        (launch.release, case.parameters)
-        for launch in session.launches()
-        for case in launch.cases
-        if launch.benchmark == BYTES["name"]
-    )
+    stored = Counter((launch.release, case.parameters) for launch, case in cases_of(session.launches(), BYTES["name"]))
     assert len(stored) == 8
     assert set(stored.values()) == {1}
 
@@ -587,7 +589,7 @@ def upgrade(make, tmp_path, said) -> Callable[..., Sessions]:
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgrade, world, monkeypatch):
+def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgrade, world, said, monkeypatch):
     monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
     world.noise = 2.0
     laboratory = upgrade(60.0)
@@ -597,6 +599,8 @@ def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgr
     assert (laboratory.left, laboratory.measured) == (60.0 - half, half)
     laboratory.measure((OLD, NEW), ())
     assert 58 <= len(world.asked) <= 60, "what the search leaves is the ends' again"
+    needs = minutes(laboratory.effort((OLD, NEW), ()).seconds)
+    assert f"would take {needs} more." in said.export_text(), "both say the same"
     asked = len(world.asked)
     upgrade(60.0).measure((OLD, NEW), ())
     assert len(world.asked) == asked

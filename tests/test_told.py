@@ -264,16 +264,12 @@ def shown(document: dict[str, Any], lane: Lane) -> dict[str, Any]:
     """The same of what a page loads."""
     keys = [[series.benchmark, [each.strip("'") for each in series.parameters]] for series in lane.found]
     of = document["changes"]
-    rows = [
-        [
-            *keys[place],
-            of["verdicts"][of["verdict"][i]],
-            *(of[name][i] for name in NUMBERS),
-            of["reasons"][of["reason"][i]],
-            of["causes"][of["why"][i]],
-        ]
-        for i, place in enumerate(of["series"])
-    ]
+    rows = []
+    for i, place in enumerate(of["series"]):
+        verdict, *why = (
+            of[f"{all}s"][of[one][i]] for all, one in (("verdict", "verdict"), ("reason", "reason"), ("cause", "why"))
+        )
+        rows.append([*keys[place], verdict, *(of[name][i] for name in NUMBERS), *why])
     findings = [
         [each["title"], each["words"], each["verdict"], [keys[place] for place in each["series"]]]
         for each in document["findings"]

@@ -25,7 +25,7 @@ from ..analysis.compare import Comparison
 from ..analysis.series import history
 from ..analysis.verdicts import Change, human
 from ..measuring import machine
-from ..measuring.budget import effort, left_words
+from ..measuring.budget import left_words
 from ..measuring.choice import SCALES
 from ..measuring.conditions import business
 from ..measuring.fleet import planning
@@ -182,7 +182,7 @@ class Run:
             if asked.tells:
                 pairs = itertools.pairwise(group)  # what the next session has both of is told after that
                 self._tell(session, [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)])
-                left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs, beside=session.beside)]
+                left = [] if asked.only == "counts" else [session.effort()]
                 said = taken_words(session.launches()), left_words(left, "The same command with")
                 click.echo("\n".join(filter(None, said)), nl=any(said))
             if asked.removes:
@@ -194,17 +194,10 @@ class Run:
         """What is asked for, of these releases, without a limit of time."""
         asked, own = self.asked, self.own
         usual = SCALES if own else ("paper",) if self.request.device == "cuda" else ("small",)
-        return Plan(
-            releases=tuple(release.tag for release in releases),
-            anchor=anchor,
-            environment=self.environment.name,
-            questions=own.question if own else "|".join(asked.questions) or r"\w+",
-            sizes=asked.sizes or self.request.sizes or usual,
-            launches=asked.rounds,
-            workload=own.digest if own else "",
-            only=asked.only,
-            variants=asked.variants,
-        )
+        tags, questions = tuple(release.tag for release in releases), own.question if own else "|".join(asked.questions)
+        what = questions or r"\w+", asked.sizes or self.request.sizes or usual, asked.rounds
+        more: dict[str, Any] = {"workload": own.digest if own else "", "only": asked.only, "anchor": anchor}
+        return Plan(tags, self.environment.name, *what, variants=asked.variants, **more)
 
     def _session(self, plan: Plan) -> Session:
         """Measures what is missing of a plan. An interruption is raised after what is known is said."""
@@ -259,6 +252,8 @@ def measure(asked: Asked) -> bool:
     """Measures, says what changed, and returns whether anything ran. Raises SessionError."""
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     say_taken(own)
+    if own and asked.questions:
+        raise UserError("--question names a question of the suite, and --workload a file of your own. Leave one out.")
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
@@ -341,13 +336,12 @@ def explainable(found: Comparison, asked: Asked) -> str:
     if not rises or asked.interpreter is not None or asked.carried is not None:
         return ""
     lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
-    own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
     named = rises[:MOST_OFFERED]
     names = " ".join(shlex.quote(change.series.words) for change in named)
     what = "the cause" if len(named) == len(rises) else f"the causes of the {len(named)} largest"
     return (
-        f"{len(rises)} time{'s' if len(rises) > 1 else ''} rose. `torch-history explain{lane}{own} {found.old} {found.new} "
-        f"{names}` looks for {what} and takes about {MINUTES * len(named)} minutes."
+        f"{len(rises)} time{'s' if len(rises) > 1 else ''} rose. `torch-history explain{lane}{found.of_file} {found.old} "
+        f"{found.new} {names}` looks for {what} and takes about {MINUTES * len(named)} minutes."
     )
 
 

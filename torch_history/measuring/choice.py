@@ -55,10 +55,10 @@ def scales(sizes: Iterable[str]) -> tuple[str, ...]:
 
 def refuse_unknown(asked: Iterable[str], known: Iterable[str], what: str) -> None:
     """Raises SessionError for the first of `asked` that is none of the `known`; `what` is size or variant."""
-    known = set(known)
+    known = sorted({*known} - {""})
     for each in asked:
         if each not in known:
-            raise SessionError(f"There is no {what} '{each}'. Known: {', '.join(sorted(known))}.")
+            raise SessionError(f"There is no {what} '{each}'. Known: {', '.join(known) or 'none'}.")
 
 
 def rank(question: str, parameters: Parameters) -> tuple[int, int]:

@@ -22,8 +22,8 @@ class Shown:
         self.done = self.total = 0
         self._told = time.monotonic()
 
-    def begin(self, words: str, total: int) -> None:
-        self.done, self.total = 0, total
+    def begin(self, words: str, total: int, done: int) -> None:
+        self.done, self.total = done, total
         self.console.print(words)
 
     def advance(self) -> None:

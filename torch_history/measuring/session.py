@@ -38,7 +38,7 @@ from ..store.launches import Launch, files_of, new_session, of_file, read_enviro
 from ..system.errors import SessionError
 from ..system.files import read_object, write_atomically
 from . import choice, reuse, values
-from .budget import MOST_ROUNDS, Case, effort
+from .budget import MOST_ROUNDS, Case, Effort, effort
 from .choice import SCALES
 from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
 from .plan import Plan, gigabytes
@@ -152,6 +152,11 @@ class Session:
         ours = (path for path in files if of_file(path)[0] in self.plan.releases)
         return [launch for path in ours for launch in read_file(path) if launch.session == self.id]
 
+    def effort(self, turn: float = math.inf) -> Effort:
+        """What the rounds before `turn` leave undecided."""
+        launches = [launch for launch in self.launches() if launch.round < turn]
+        return effort(launches, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
+
     @functools.cached_property
     def beside(self) -> list[Launch]:
         """What other sessions have stored of the same questions, of an own file in today's text: all of it is told."""
@@ -198,7 +203,14 @@ class Session:
         return min(self.plan.within or math.inf, self.plan.budget or math.inf)
 
     def _portions(self, questions: _Questions, console: Console) -> Iterator[set[choice.Place]]:
-        """Everything, or where the plan has a limit portions by `choice.rank`, each with all its rounds."""
+        """Everything, or where the plan has a limit portions by `choice.rank`, each with all its rounds. Raises SessionError
+        where a size or a variant is asked for that nothing has."""
+        every = [case for metrics in questions.values() for case in _cases(metrics[0]) if case]
+        sizes, variants = ({case[place].strip("'") for case in every} for place in (-1, 0))
+        # A scale, such as `small`, is one wherever some size has it.
+        whole = (size for size in self.plan.sizes if size not in SCALES)
+        choice.refuse_unknown(whole, sizes.union(() if self.plan.workload else SCALES), "size")
+        choice.refuse_unknown(self.plan.variants, variants, "variant")
         where = {
             (question, index): case
             for question, metrics in questions.items()
@@ -236,9 +248,8 @@ class Session:
             if self._is_over():
                 say("The time is over. What was measured is stored, and the same command continues.")
                 break
-            self._shown.begin(words, sum(map(_number, work.values())))
             turn_began = time.monotonic()
-            self._round(turn, questions, work)
+            self._round(turn, questions, work, words)
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
@@ -264,22 +275,22 @@ class Session:
             return everything, f"Round {turn} of {self.plan.launches}, {asked}"
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
-        before = [launch for launch in self.launches() if launch.round < turn]
         work = self._held(questions) if turn == 2 else defaultdict(dict)
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
-        found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
+        found = self.effort(turn)
         given_up = f", {found.hopeless} too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
         decided = found.series - found.undecided - found.hopeless - found.needless
         told = f"{decided} of {found.series} times are conclusive{given_up}"
+        still = f"{found.undecided} {'is' if found.undecided == 1 else 'are'}"
         if not (found.undecided or work):
             return {}, f"After round {turn - 1}, {told}." if found.series else ""
         chosen = found.within(left)
         if not (chosen or work):
             self._over = True
             return {}, (
-                f"The budget is spent after round {turn - 1}. {told}. {found.undecided} are inconclusive, and would take "
+                f"The budget is spent after round {turn - 1}. {told}. {still} inconclusive, and would take "
                 f"{minutes(found.seconds)} more."
             )
         for (question, parameters), more in chosen.items():
@@ -290,7 +301,7 @@ class Session:
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which takes about {minutes(found.seconds)}. "
+            f"Round {turn}. {told}. {still} still inconclusive, which takes about {minutes(found.seconds)}. "
             f"{minutes(left)} of the budget are left.{begin}"
         )
 
@@ -303,13 +314,17 @@ class Session:
                 held[question] = {i: self.plan.releases for i in cases if (question, i) in self._chosen}
         return held
 
-    def _round(self, turn: int, questions: _Questions, work: _Work) -> None:
-        """Measures what is missing of one round; times that were disturbed once more, in fresh interpreters."""
+    def _round(self, turn: int, questions: _Questions, work: _Work, words: str) -> None:
+        """Says `words`, and measures what is missing of one round; disturbed times once more, in fresh interpreters."""
         parts = self._missing(turn, questions, work)
-        self._shown.done = self._shown.total - sum(_number(part.cases) for part in parts)
+        if not parts:  # as where a session goes on
+            self._whole = self._whole or turn >= self.plan.launches
+            return
+        total = sum(map(_number, work.values()))
+        self._shown.begin(words, total, total - sum(_number(part.cases) for part in parts))
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
         order = {tag for part in parts for of_case in part.cases.values() for tag in of_case}
-        if turn == 1 and parts and self._reuses:
+        if turn == 1 and self._reuses:
             names = [question.partition(".")[0] for question in work]
             known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, names, self.id)
             if any(known.values()):
@@ -530,14 +545,6 @@ class Session:
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
             raise SessionError(f"There is no question '{self.plan.questions}'. Known: {', '.join(sorted(questions))}.")
-        if not self.plan.workload:
-            sizes, variants = (
-                {name.strip("'") for benchmark in benchmarks.values() for name in benchmark["params"][place]}
-                for place in (-1, 0)
-            )
-            # A scale, such as `small`, is one wherever some size has it.
-            choice.refuse_unknown(self.plan.sizes, sizes | set(SCALES), "size")
-            choice.refuse_unknown(self.plan.variants, variants, "variant")
         return benchmarks
 
     def _try_own_workload(self, console: Console) -> None:

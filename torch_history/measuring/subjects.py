@@ -105,16 +105,8 @@ class OwnWorkload:
         write_atomically(kept, text)
         if data:
             write_atomically(kept.with_suffix(NEEDED), data)
-        return cls(
-            question=question_of(path),
-            digest=digest,
-            folder=folder,
-            path=path,
-            text=kept,
-            threads=said.get("threads"),
-            requirements=_requirements(said, path.name),
-            taken=_taken(tree, path.name),
-        )
+        asks = said.get("threads"), _requirements(said, path.name), _taken(tree, path.name)
+        return cls(question_of(path), digest, folder, path, kept, *asks)
 
 
 def _taken(tree: ast.Module, name: str) -> str:

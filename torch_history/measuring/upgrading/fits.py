@@ -114,16 +114,10 @@ def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:
     ends, memory, by_batch = process.ends(variant, sizes[0], batch, 0, UNLIMITED), wanted.memory, None
     if batch is not None:
         by_batch = largest(lambda of: attempt(sizes[0], of), batch, memory - process.uncounted, memory)
-    return Counted(
-        release=process.version,
-        variant=variant,
-        at=f"batch {batch}" if batch else sizes[0],
-        allocated=(ends[0]["peak_allocated"], ends[1]["peak_allocated"]),
-        reserved=(ends[0]["peak_reserved"], ends[1]["peak_reserved"]),
-        uncounted=process.uncounted,
-        batches=by_batch,
-        sizes={} if by_batch else {size: attempt(size, None) for size in sizes},
-    )
+    at, by_size = f"batch {batch}" if batch else sizes[0], () if by_batch else sizes
+    allocated, reserved = ((ends[0][peak], ends[1][peak]) for peak in ("peak_allocated", "peak_reserved"))
+    found = by_batch, {size: attempt(size, None) for size in by_size}
+    return Counted(process.version, variant, at, allocated, reserved, process.uncounted, *found)
 
 
 def said_of(found: Largest) -> str:

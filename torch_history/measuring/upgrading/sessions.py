@@ -20,7 +20,7 @@ from ...releases.axis import Axis
 from ...store.launches import Launch, read_environment
 from ...store.own import remember
 from ...system.errors import UserError
-from ..budget import Effort, effort
+from ..budget import Effort
 from ..choice import SCALES, START
 from ..plan import Plan
 from ..progress import shown_installing
@@ -64,7 +64,7 @@ class Sessions:
     """Seconds in which it measured."""
     installed: list[str] = field(default_factory=list)
     """Releases that were measured, the last one last."""
-    _begun: set[tuple[tuple[str, ...], tuple[Case, ...]]] = field(default_factory=set)
+    _begun: dict[tuple[tuple[str, ...], tuple[Case, ...]], Session] = field(default_factory=dict)
 
     @property
     def environment(self) -> str:
@@ -82,7 +82,7 @@ class Sessions:
             return
         if self.left < START:
             raise Spent
-        self._begun.add(key)
+        self._begun[key] = session
         self.install(tags)
         began = time.monotonic()
         try:
@@ -97,8 +97,7 @@ class Sessions:
 
     def effort(self, tags: tuple[str, ...], cases: Collection[Case]) -> Effort:
         """What that session leaves undecided."""
-        session = self._session(tags, cases)
-        return effort(session.launches(), session.plan.pairs, session.plan.divides)
+        return (self._begun.get((tags, tuple(cases))) or self._session(tags, cases)).effort()
 
     def can_go_on(self, tags: tuple[str, ...], cases: Collection[Case]) -> bool:
         """Whether that session leaves something undecided, and there is time for it."""
@@ -120,18 +119,11 @@ class Sessions:
         self, tags: tuple[str, ...], cases: Collection[Case], budget: float = 0.0, again: bool = False
     ) -> Session:
         """The session of this comparison, which is the same with every budget."""
-        plan = Plan(
-            releases=tags,
-            environment=self.environment,
-            questions=self.own.question,
-            sizes=SCALES,
-            launches=1,
-            budget=budget,
-            workload=self.own.digest,
-            only="counts" if self.device == "recorder" else "",
-            cases=tuple(sorted(cases)),
-            divides=len(tags) == SIDES,
+        only, asked = (
+            "counts" if self.device == "recorder" else "",
+            (self.own.question, SCALES, 1, budget, self.own.digest),
         )
+        plan = Plan(tags, self.environment, *asked, only, cases=tuple(sorted(cases)), divides=len(tags) == SIDES)
         folder = self.own.folder / SESSIONS
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request, apart=True)
 
