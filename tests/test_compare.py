@@ -36,20 +36,14 @@ _Numbers = Sequence[float | str]
 
 def series(metric: str, old: _Numbers, new: _Numbers, variant: str = "mask") -> list[Launch]:
     """Launches of both releases, a round for each number; a string is the reason for none."""
-    return [
-        launch(
-            release,
-            f"selection.Selection.track_{metric}",
-            Case(
-                (f"'{variant}'", "'small'"),
-                value=None if isinstance(number, str) else number,
-                failed=number if isinstance(number, str) else "",
-            ),
-            round=turn,
-        )
-        for release, numbers in ((OLD, old), (NEW, new))
-        for turn, number in enumerate(numbers, 1)
-    ]
+
+    def case(number: float | str) -> Case:
+        value, failed = (None, number) if isinstance(number, str) else (number, "")
+        return Case((f"'{variant}'", "'small'"), value=value, failed=failed)
+
+    found = ((release, *one) for release, numbers in ((OLD, old), (NEW, new)) for one in enumerate(numbers, 1))
+    name = f"selection.Selection.track_{metric}"
+    return [launch(release, name, case(number), round=turn) for release, turn, number in found]
 
 
 STEADY = [1.0, 1.001, 0.999]

@@ -50,11 +50,33 @@ def told(*words: str) -> str:
     return answer.output if answer.exception is None else str(answer.exception)
 
 
+def test_what_is_printed_measures_and_lists_this_file(own):
+    asked = f"--workload {own.path}"
+    measure = f"mine.py was not measured as it is now. Measure it with `torch-history run {asked} {OLD} {NEW}`."
+    assert told("--workload", str(own.path), OLD, NEW) == measure
+    store(own, OLD, f=RAN, g=LACKS)
+    store(own, NEW, f=RAN, g=RAN)
+    markdown = told("--workload", str(own.path), OLD, NEW, "--markdown")
+    assert f"### mine.py: PyTorch {OLD} → {NEW}" in markdown
+    assert f"torch-history compare {OLD} {NEW} {asked} --machine here --lane {LANE} --all" in markdown
+    own.path.write_text(TEXT + "# edited\n")
+    assert told("--workload", str(own.path), OLD, NEW) == measure
+
+
+def test_metrics_that_a_case_lacked_are_one_sentence(own):
+    for metric in ("time", "operators"):
+        store(own, OLD, metric, f=LACKS)
+        store(own, NEW, metric, f={"value": 0.25} if metric == "time" else {"value": 3})
+    words = told("--workload", str(own.path), OLD, NEW, "--all")
+    assert "mine f: FIXED; before, needs torch >= 3.0 (operators, time)." in words
+
+
 def test_why_a_case_was_skipped_is_told_again(own):
     for tag in (OLD, NEW):
         store(own, tag, f=RAN, g=LACKS)
     assert f"  g did not run on {OLD}, {NEW}: needs torch >= 3.0.\n" in told()
     words = told("--workload", str(own.path), OLD, NEW)
+    assert words.startswith(f"mine.py: PyTorch {OLD} -> {NEW}\n")
     assert words.count("g: NO NUMBER: needs torch >= 3.0") == 1
 
 

@@ -402,6 +402,8 @@ def test_nothing_ran_is_exit_code_4(played, tmp_path):
     found = command(tmp_path)
     assert found.exit_code == 4
     assert "NO NUMBER: RuntimeError: gone" in found.stdout
+    assert "Nothing ran, so nothing can be compared." in found.stdout
+    assert "Nothing became" not in found.stdout
     played.launches = lambda *_: []
     assert "No number was measured in that time. Give more" in command(tmp_path).stderr
 
@@ -412,7 +414,7 @@ def test_nothing_ran_is_exit_code_4(played, tmp_path):
         (["--from", "2.15.0", "--to", "2.0.1"], 1, "v2.0.1 is no upgrade of v2.15.0."),
         (["--from", "1.8.1"], 1, "v1.8.1 has no wheel for Python 3.11, only for "),
         (["--disk", "much"], 2, "'much' is no number of gigabytes. Write 20GB."),
-        (["--budget", "soon"], 1, "'soon' is not a duration."),
+        (["--budget", "soon"], 2, "'soon' is not a duration."),
         (["--fail-on", "faster:x"], 2, "'x' is not a threshold."),
         (["--most", "1"], 2, "1 is not in the range"),
     ],

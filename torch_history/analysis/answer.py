@@ -213,7 +213,7 @@ def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
     """The sheet and at most MOST_FINDINGS findings in lines of WIDTH; `bold` sets off what a reader looks for."""
     say = explained()
     where = _wrapped(f"{comparison.machine}, {comparison.environment}", "")
-    lines = [bold(f"PyTorch {comparison.old} -> {comparison.new}"), *where, ""]
+    lines = [bold(f"{comparison.title} {comparison.old} -> {comparison.new}"), *where, ""]
     for card in cards(comparison):
         lines += _labelled(card.name, card.verdict, bold)
         for word, finding in (("worst", card.worst), ("best", card.best)):

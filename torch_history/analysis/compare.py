@@ -102,6 +102,22 @@ class Comparison:
         return of_changes(confirmed, self.why, self.code)
 
     @property
+    def of_file(self) -> str:
+        """What a command is given besides for the user's own file; empty for the suite."""
+        return f" --workload {shlex.quote(self.file)}" if self.file else ""
+
+    @property
+    def command(self) -> str:
+        """What measures more of it, without the releases."""
+        _, is_lane, python = self.environment.partition("release-py")
+        return f"torch-history run{self.of_file}" + (f" --lane {python}" if is_lane else "")
+
+    @property
+    def title(self) -> str:
+        """What is compared: PyTorch, of an own file with its name."""
+        return f"{Path(self.file).name}: PyTorch" if self.file else "PyTorch"
+
+    @property
     def environments(self) -> list[str]:
         """How the two environments differ, in a sentence; empty where nothing is known to."""
         return [f"The environments differ: {in_words(self.moved)}."] if self.moved else []
@@ -139,12 +155,9 @@ class Comparison:
                 "--fail-on does not count them."
             )
         if single := sum(change.reason == SINGLE for change in times):
-            _, is_lane, python = self.environment.partition("release-py")
-            asked = f"--workload {shlex.quote(self.file)} " if self.file else ""
-            asked += f"--lane {python} " if is_lane else ""
             lines.append(
-                f"{single} times have a single launch of one release, which is no evidence. "
-                f"Measure more: `torch-history run {asked}--rounds 5 {self.old} {self.new}`."
+                f"{'1 time has' if single == 1 else f'{single} times have'} a single launch of one release, which is no "
+                f"evidence. Measure more: `{self.command} --rounds 5 {self.old} {self.new}`."
             )
         for held_against, place in (("other binaries", "wheels"), ("other machines", "machines")):
             tally = Counter(getattr(found, place).standing for found in self.elsewhere.values())
@@ -365,25 +378,25 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
 
 
 def by_case(changes: Iterable[Change]) -> list[list[Change]]:
-    """`changes` one by one, but the metrics of a case that a new release lacks for the same reason together."""
+    """`changes` one by one, but the metrics of a case that a release lacks for the same reason together."""
     found: dict[object, list[Change]] = {}
     for change in changes:
         series = change.series
-        missing = change.new is None
+        missing = None in (change.old, change.new)
         key = (series.question, series.parameters, change.verdict, change.reason) if missing else series
         found.setdefault(key, []).append(change)
     return list(found.values())
 
 
 def of_case(changes: Sequence[Change], comparison: Comparison, more: str = "") -> str:
-    """The sentence of one change, and `more` of it, or that of all metrics that a case lacks."""
+    """The sentence of one change, and `more` of it, or that of all metrics that a case lacks or lacked."""
     first = changes[0]
     if len(changes) == 1:
         return comparison.sentence(first, more)
     metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
-    question = first.series.question.replace("_", " ")
-    reason = " ".join(first.reason.split()).rstrip(".")
-    return f"{question} {first.series.case}: {first.verdict.shown}: {reason} ({metrics})."
+    question, reason = first.series.question.replace("_", " "), " ".join(first.reason.split()).rstrip(".")
+    before = ":" if first.new is None else "; before,"
+    return f"{question} {first.series.case}: {first.verdict.shown}{before} {reason} ({metrics})."
 
 
 def never_ran(comparison: Comparison) -> list[str]:
@@ -655,8 +668,8 @@ def _failure(failed: Sequence[Change]) -> list[str]:
 def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = (), link: str = "") -> str:
     """For a pull request: the findings, or with `everything` a table per verdict, in so many characters that it can be
     sent. `link` is the address of the comparison on a published site."""
-    command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
-    command = escape(f"{command} --lane {comparison.environment} --all")
+    command = f"torch-history compare {comparison.old} {comparison.new}{comparison.of_file}"
+    command = escape(f"{command} --machine {comparison.machine} --lane {comparison.environment} --all")
     end = "  \n".join(escape(line) for line in [*comparison.returned, *summary(comparison), *_failure(failed)])
     if len(end) > _MOST_OF_THE_END:
         end = f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …"
@@ -676,7 +689,7 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
         parts.append(f"Not listed: {counted}. To list every series: {command}")
     if link:
         parts.append(f"[Every series, with its history]({link})")
-    heading = f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}"
+    heading = f"### {escape(comparison.title)} {escape(comparison.old)} → {escape(comparison.new)}"
     return "\n\n".join([heading, *parts, end]) + "\n"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from ..system.errors import SessionError
-
 WHOLE_PATH = click.Path(path_type=Path, resolve_path=True)
 """A path of a file or a folder, made whole before the suite's folder becomes the working one."""
 
@@ -80,10 +78,10 @@ def site_address(_context: click.Context, _option: click.Parameter, value: str) 
 
 
 def duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """Seconds of an option such as `90s`, `6m` or `2h`; None where it was not given. Raises SessionError."""
+    """Seconds of an option such as `90s`, `6m` or `2h`; None where it was not given. Raises BadParameter."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", (value or "").strip())
     if value is not None and match is None:
-        raise SessionError(f"'{value}' is not a duration. Write 90s, 6m or 2h.")
+        raise click.BadParameter(f"'{value}' is not a duration. Write 90s, 6m or 2h.")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else None
 
 

@@ -116,7 +116,7 @@ def compare_stored(
     Without releases, it lists the files of your own that were measured.
     """
     from ..analysis import compare as said
-    from ..store.launches import packages_words, read_environment
+    from ..store.launches import machines_in, packages_words, read_environment, read_launches
     from ..store.own import reasons
     from ..store.sources import own_versions
 
@@ -144,6 +144,10 @@ def compare_stored(
         own = OwnWorkload.of(workload)
     results, versions = (own.folder / "results", own_versions(own.question, own.text)) if own else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
+    every = (one for name in machines_in(results) for one in read_launches(results, name))
+    if own and versions and not any(versions.get(one.benchmark) == one.version for one in every):
+        measure = f"torch-history run --workload {shlex.quote(str(workload))} {' '.join(tags)}"
+        raise UserError(f"{own.path.name} was not measured as it is now. Measure it with `{measure}`.")
     machine = machine_of(results, machine, tags, environment, questions)
     try:
         comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
@@ -227,11 +231,8 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
 
     series = {change.series.benchmark for change in comparison.changes}
     stored = read_launches(results, comparison.machine, comparison.environment)
-    _, is_lane, python = comparison.environment.partition("release-py")
-    words = ["torch-history", "run", *(["--workload", comparison.file] if comparison.file else [])]
-    words += [*(["--lane", python] if is_lane else []), comparison.old, comparison.new]
     left = effort((launch for launch in stored if launch.benchmark in series), [(comparison.old, comparison.new)])
-    return left_words([left], f"On that machine `{shlex.join(words)}` with")
+    return left_words([left], f"On that machine `{comparison.command} {comparison.old} {comparison.new}` with")
 
 
 @click.command(cls=Command, former=FORMER)

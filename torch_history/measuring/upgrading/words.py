@@ -118,12 +118,14 @@ def where(place: Place, ends: tuple[str, str]) -> str:
         at = f"at {place.new} (after {place.old})"
         if place.seen != (place.old, place.new):
             at, seen = f"probably {at}", f", shown between {place.seen[0]} and {place.seen[1]}"
-    return f"{at}{seen}: {clause(change, place.because) if change.new is not None else change.verdict.shown}"
+    return f"{at}{seen}: {change.verdict.shown if None in (change.old, change.new) else clause(change, place.because)}"
 
 
 def nothing(found: Answer) -> str:
     """What is said where no series changed."""
     every = found.comparison.changes
+    if not found.ran:
+        return "Nothing ran, so nothing can be compared."
     unsure = sum(change.verdict is Verdict.CANT_TELL for change in every)
     return f"{UNSURE} {unsure} of {len(every)} series are inconclusive, listed below." if unsure else UNCHANGED
 
