@@ -30,9 +30,8 @@ def scaled(x, factor):
 
 functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambda x, factor: x * 3}
 """
-
-
 INPUTS = "def inputs(): return 1\n"
+LOADED = "import sys, {module}; print('torch._dynamo' in sys.modules)"
 
 
 def written(folder: Path, text: str) -> Any:
@@ -52,9 +51,6 @@ def test_functions_of_the_inputs_become_variants(tmp_path):
         workload.check(arguments, result)
     assert "time" in workload.METRICS
     assert list(workload.sizes) == [""]
-
-
-LOADED = "import sys, {module}; print('torch._dynamo' in sys.modules)"
 
 
 def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_path):

@@ -69,6 +69,10 @@ def test_metrics_that_a_case_lacked_are_one_sentence(own):
         store(own, NEW, metric, f={"value": 0.25} if metric == "time" else {"value": 3})
     words = told("--workload", str(own.path), OLD, NEW, "--all")
     assert "mine f: FIXED; before, needs torch >= 3.0 (operators, time)." in words
+    for tag in (OLD, NEW):
+        store(own, tag, "allocations", g=LACKS)
+    words = told("--workload", str(own.path), OLD, NEW, "--metric", "allocations")
+    assert "Nothing ran, so nothing can be compared.\n" in words
 
 
 def test_why_a_case_was_skipped_is_told_again(own):

@@ -152,6 +152,8 @@ def unchanged(changes: Iterable[Change]) -> str:
     changes = list(changes)
     if seen := sum(change.verdict.kind in ("worse", "better", "changed") for change in changes):
         return f"no change is certain: {_many(seen, 'series', 'series')} changed, and not when a cause was looked for"
+    if changes and all(change.verdict is Verdict.NEVER_RAN for change in changes):
+        return "nothing ran, so nothing can be compared"
     untold, times, is_undecided = inconclusive(changes)
     if not untold:
         return "no change was detected"

@@ -114,7 +114,7 @@ def _taken(tree: ast.Module, name: str) -> str:
     lead = f"{name} names no `functions`, so"
     if form == TESTS:
         return f"{lead} its tests without arguments are measured: {', '.join(tests)}."
-    script = f"{lead} it is run as a script: the time and memory of the whole process are measured."
+    script = f"{lead} it is run as a script without arguments: the time and memory of the whole process are measured."
     return script if form == SCRIPT else ""
 
 

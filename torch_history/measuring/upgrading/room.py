@@ -67,8 +67,8 @@ def forecast(releases: Sequence[Release], room: Room, budget: float, explaining:
     """What an upgrade over `releases` takes, in sentences; `budget` and `explaining` are seconds."""
     ends, between = [releases[0], releases[-1]], releases[1:-1]
     lines = [
-        f"Both ends are measured first: {_installing(ends, 2, room)}. After that measuring takes up to about {minutes(budget)}, "
-        f"in all{f', and explaining {minutes(explaining)}' if explaining else ''}."
+        f"Both ends are measured first: {_installing(ends, 2, room)}. After that measuring takes up to about "
+        f"{minutes(budget)}, in all{f', and explaining {minutes(explaining)}' if explaining else ''}."
     ]
     if between:
         more = expected_releases(len(releases)) - len(ends)
