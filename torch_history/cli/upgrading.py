@@ -100,7 +100,7 @@ def _forecast(asked: Asked, path: Sequence[Release], laboratory: Sessions) -> li
         laboratory.room.added = max(laboratory.room.added, gigabytes_added(packages))
     busy = business() if laboratory.device != "recorder" else ""
     lines = [f"This machine is busy: {busy}. More times will stay inconclusive."] if busy else []
-    return [*lines, *forecast(path, laboratory.room, asked.seconds, asked.explaining), *added]
+    return [*lines, *forecast(path, laboratory.room, asked.seconds, asked.explaining, asked.most), *added]
 
 
 def _explain(

@@ -63,15 +63,16 @@ UNPACKED = 3.0
 """A wheel takes two to three times its size on the disk."""
 
 
-def forecast(releases: Sequence[Release], room: Room, budget: float, explaining: float = 0.0) -> list[str]:
-    """What an upgrade over `releases` takes, in sentences; `budget` and `explaining` are seconds."""
+def forecast(
+    releases: Sequence[Release], room: Room, budget: float, explaining: float = 0.0, most: int | None = None
+) -> list[str]:
+    """What an upgrade over `releases`, of which `most` are measured, takes; `budget` and `explaining` are seconds."""
     ends, between = [releases[0], releases[-1]], releases[1:-1]
     lines = [
         f"Both ends are measured first: {_installing(ends, 2, room)}. After that measuring takes up to about "
         f"{minutes(budget)}, in all{f', and explaining {minutes(explaining)}' if explaining else ''}."
     ]
-    if between:
-        more = expected_releases(len(releases)) - len(ends)
+    if more := min(most or len(releases), expected_releases(len(releases))) - len(ends):
         said = _installing(between, more, room)
         lines.append(f"If one function changed, finding its release among {len(between)} takes besides: {said}.")
     return lines
