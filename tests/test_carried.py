@@ -18,12 +18,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from contract.carried import case_of, refusal
 from contract.metrics import metric_of
 from tools import kit as make
 from tools.carry import prepare as carry
 from tools.carry import reduce
+from tools.carry.__main__ import main as carry_command
 from tools.carry.pack import pack
 from tools.carry.reduce import reduce_library, reduce_wheel
 from torch_history.measuring.kit import carried, parts
@@ -219,12 +221,16 @@ def test_what_is_unpacked_is_what_was_packed(folder, packed, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-def test_packing_again_leaves_what_is_no_part(tmp_path, monkeypatch):
+def test_packing_again_replaces_parts_and_leaves_a_folder_of_somebody_elses_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("from/file", "to/part07", "to/participants"):
+    for name in ("from/file", "to/part07", "to/SHA256SUMS"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(name)
     assert [path.name for path in pack(Path("from"), Path("to"), 1_200_000)] == ["part00"]
+    assert sorted(os.listdir("to")) == ["SHA256SUMS", "part00"]
+    Path("to/participants").touch()
+    said = CliRunner().invoke(carry_command, ["2.15.0", "to"])
+    assert (said.exit_code, "holds files that this program did not make" in said.output) == (1, True)
     assert sorted(os.listdir("to")) == ["SHA256SUMS", "part00", "participants"]
 
 
@@ -446,6 +452,13 @@ def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older, is_kill
         settled(older, asked=["cublasCreate"])
     assert [path.name for path in (older / "carried").iterdir()] == ["v2.15.0"]
     assert (older / "carried" / "v2.15.0" / MARK).read_text() == "older"
+
+
+def test_a_folder_of_somebody_elses_that_is_named_like_a_release_is_left_alone(older):
+    (older / "carried" / "v2.15.0" / MARK).unlink()
+    with pytest.raises(UserError, match=r"v2\.15\.0 is not this program's"):
+        settled(older)
+    assert [path.name for path in (older / "carried").glob("**/*")] == ["v2.15.0", "lib"]
 
 
 def test_a_release_that_fits_replaces_the_one_that_is_there(older, monkeypatch):

@@ -1,5 +1,6 @@
 """Makes the parts of a release, to measure it where there is no network: `python -m tools.carry --help`."""
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from torch_history.system.errors import UserError
 from torch_history.system.program import cache
 
 from . import prepare
-from .pack import pack
+from .pack import earlier, pack
 
 PART = 60 * 2**20
 """Bytes of a part at most, so that each travels in one call of a service that takes 64 MiB."""
@@ -29,6 +30,7 @@ def main(release: str, folder: Path, python: str, architecture: int) -> None:
     It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
     """
     try:
+        earlier(folder)
         suite = suites.load()
         chosen = suite.axis.find(release)
         work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
@@ -42,7 +44,7 @@ def main(release: str, folder: Path, python: str, architecture: int) -> None:
         sys.exit(str(error))
     for part in packed:
         click.echo(f"{part.name} takes {part.stat().st_size / 2**20:.1f} MiB.")
-    click.echo(f"Take {folder} there, and run: torch-history kit unpack {folder.name} CARRIED")
+    click.echo(f"Take {folder} there, and run: ./torch-history kit unpack {shlex.quote(folder.name)} CARRIED")
 
 
 if __name__ == "__main__":

@@ -14,12 +14,20 @@ FILTERS = "--x86 --lzma2=preset=6"
 """Most of a release is machine code of x86."""
 
 
+def earlier(target: Path) -> list[Path]:
+    """The list and the parts in `target`, none where it is not there. Raises UserError where it holds anything else."""
+    found = [*target.iterdir()] if target.is_dir() else []
+    if target.is_file() or not all(path.name == LIST or path.match(PARTS) for path in found):
+        raise UserError(f"{target} holds files that this program did not make. Nothing was changed: name a new folder.")
+    return found
+
+
 def pack(folder: Path, target: Path, limit: int) -> list[Path]:
     """Packs every file in `folder` into parts in `target`, of at most `limit` bytes each, and lists them last. xz tells
     on a terminal how far it is. Raises UserError where one of the programs fails."""
     target.mkdir(parents=True, exist_ok=True)
-    for old in (target / LIST, *target.glob(PARTS)):
-        old.unlink(missing_ok=True)
+    for old in earlier(target):
+        old.unlink()
     plain = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     paths = sorted((path for path in plain if "__pycache__" not in path.parts), key=lambda path: (path.suffix, path))
     names = b"\0".join(bytes(path.relative_to(folder)) for path in paths)

@@ -176,11 +176,16 @@ def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[None]:
     """Makes room for an environment at `target`, which its files name. One that is there comes back where the block
-    fails, or where it was killed and the next fails; else it is removed."""
-    before = target.with_name(f".{target.name}.before")
+    fails, or where it was killed and the next fails; else it is removed. Raises UserError where it is anything else."""
+    before, begun = (target.with_name(f".{target.name}.{what}") for what in ("before", "begun"))
     if (target / MARK).exists():
         shutil.rmtree(before, ignore_errors=True)
         target.rename(before)
+    elif os.path.lexists(target) and not before.exists() and not begun.exists():
+        raise UserError(
+            f"{target} is not this program's. Nothing in it was changed: name another FOLDER, or move it away."
+        )
+    begun.touch()
     shutil.rmtree(target, ignore_errors=True)
     try:
         yield
@@ -189,6 +194,8 @@ def _replacing(target: Path) -> Iterator[None]:
         if before.exists():
             before.rename(target)
         raise
+    finally:
+        begun.unlink()
     shutil.rmtree(before, ignore_errors=True)
 
 
