@@ -304,6 +304,15 @@ def test_results_of_another_machine_are_not_mixed_with_this_ones(here):
     assert machines.record_of(here)["cpu"] == "a cpu"
 
 
+def test_a_home_folder_out_of_reach_stops_no_measurement(tmp_path, monkeypatch):
+    (tmp_path / "home").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "home" / "nobody"))
+    for of, name in ((MachineCollection, "get_machine_file_path"), (Machine, "hardcoded_machine_name")):
+        monkeypatch.setattr(of, name, getattr(of, name))
+    machine_records.use(RECORD)
+    assert vars(Machine.load())["machine"] == RECORD["machine"]
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_collection_of_machines_is_kept_beside(tmp_path, warned, monkeypatch, damage):
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -3,6 +3,7 @@ collection of machines safely, and by which `asv compare` compares on this machi
 
 import contextlib
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,4 +99,9 @@ def use(record: dict[str, str]) -> None:
     """Results are recorded under `record` from now on."""
     Machine.hardcoded_machine_name = record["machine"]
     Machine.save, MachineCollection.save = save_record, staticmethod(remember)
-    MachineCollection.save(record["machine"], record)
+    try:
+        remember(record["machine"], record)
+    except OSError:  # asv keeps its list in the home folder, which may be out of reach
+        instead = tempfile.TemporaryDirectory(prefix="torch-history-")
+        MachineCollection.get_machine_file_path = staticmethod(lambda: str(Path(instead.name, "machines.json")))
+        remember(record["machine"], record)
