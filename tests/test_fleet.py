@@ -232,8 +232,9 @@ def played_slurm(tmp_path, monkeypatch) -> Callable[[str, str], Path]:
 
 def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_slurm: Any, tmp_path: Path) -> None:
     played_slurm("squeue", "exit 0")
-    here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--sbatch", "exclusive")
+    here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--sbatch", "exclusive", "--sbatch", "job-name=mine")
     asked = (tmp_path / "asked").read_text().splitlines()
+    assert [word for word in asked if "job-name" in word][-1] == f"--job-name=torch-history-{here.fleet.name}"
     assert {"--array=0,1%2", "--gres=gpu:1", "--exclusive", "--requeue"} <= {*asked}
     played_slurm("squeue", "echo '0|RUNNING|n1|None'; echo '1|PENDING||Resources'")
     said = here("status")
@@ -243,6 +244,12 @@ def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_s
     assert (tmp_path / "asked").read_text().splitlines() == asked
     played_slurm("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert "Unable to contact slurm controller" in here(*RUN, code=1)
+
+
+@pytest.mark.parametrize("words", ["--question typo", "--device gpu"])
+def test_what_no_node_could_measure_is_not_submitted(words: str, local: Here) -> None:
+    assert words.rpartition(" ")[2] in local(*RUN, *words.split(), code=1)
+    assert not local.env.exists()
 
 
 @pytest.mark.parametrize("option", ["partition=cpu\ntouch ran", "a\nb=night", "gres=cpu\u2028touch ran"])

@@ -8,11 +8,12 @@ import click
 
 from contract.request import Request
 
+from ..measuring.choice import refuse_unknown
 from ..measuring.fleet import head
 from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, Order
 from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
-from ..measuring.machine import describe
+from ..measuring.machine import checked, describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments
 from ..store.launches import read_launches
@@ -100,6 +101,8 @@ def cancel(name: str | None) -> None:
 
 
 def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
+    refuse_unknown(asked.questions, all_questions(found.root), "question")
+    checked(Request(device=asked.device))
     if asked.device == "recorder":
         asked = replace(asked, only="counts")
     counts = asked.only == "counts"

@@ -26,7 +26,7 @@ from ..analysis.series import history
 from ..analysis.verdicts import Change, human
 from ..measuring import machine
 from ..measuring.budget import left_words
-from ..measuring.choice import SCALES
+from ..measuring.choice import SCALES, refuse_unknown
 from ..measuring.conditions import business
 from ..measuring.fleet import planning
 from ..measuring.machine_records import use
@@ -69,6 +69,12 @@ def _request(asked: Asked, own: OwnWorkload | None) -> Request:
     if asked.card and request.device != "recorder":
         raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
     return machine.decided(request)
+
+
+def refuse_wrong(asked: Asked, suite: Suite) -> Request:
+    """What every process is asked for, without an own file. Raises UserError where a device or a question is none."""
+    refuse_unknown(asked.questions, planning.all_questions(suite.root), "question")
+    return _request(asked, None)
 
 
 @dataclass
@@ -257,7 +263,7 @@ def measure(asked: Asked) -> bool:
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
-    request = _request(asked, own)
+    request = _request(asked, own) if own else refuse_wrong(asked, found)
     use(machine.describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")

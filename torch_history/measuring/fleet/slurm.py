@@ -43,13 +43,13 @@ class Slurm:
         log_of(self._fleet, 0).parent.mkdir(exist_ok=True)
         _ask(
             "sbatch",
-            f"--job-name={self._name}",
-            f"--array={','.join(map(str, numbers))}%{at_once}",
-            f"--output={self._fleet}/log/%a",
-            "--open-mode=append",
             "--requeue",
             "--signal=B:USR1@60",
             *(f"--{name}={value}" if value else f"--{name}" for name, value in self._options.items()),
+            f"--job-name={self._name}",  # the last one counts, and jobs of another name would be submitted again
+            f"--array={','.join(map(str, numbers))}%{at_once}",
+            f"--output={self._fleet}/log/%a",
+            "--open-mode=append",
             "--wrap",
             f'exec {job} "$SLURM_ARRAY_TASK_ID"',
         )
