@@ -133,11 +133,21 @@ def test_an_archive_that_grows_without_end_is_refused(tmp_path):
         file(path, tmp_path)
 
 
-def test_a_folder_of_somebody_elses_is_left_alone(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds files that this program did not make"):
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("mine.txt", "mine", "files that this program did not make"),
+        (make.MARK, '{"a kit": "of a drummer"}', "files that this program did not make"),
+        (make.MARK, '{\n "python": "3.12",\n "commit": ""\n}\n', "what it measured"),
+    ],
+)
+def test_a_folder_of_somebody_elses_and_one_that_measured_are_left_alone(name, text, said, tmp_path):
+    (tmp_path / name).write_text(text)
+    (tmp_path / make.SUITE / "results" / "a-machine").mkdir(parents=True)
+    with pytest.raises(UserError, match=f"holds {said}"):
         make.make(tmp_path, "3.12", lambda _: None)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert (tmp_path / make.SUITE / "results" / "a-machine").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {name, make.SUITE}
 
 
 COMPILE = """

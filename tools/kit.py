@@ -3,19 +3,21 @@ this program as they are here, and for one Python the packages that measuring ta
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
-from torch_history.measuring.kit.archive import LISTED, MARK
+from torch_history.measuring.kit.archive import LISTED, MARK, RESULTS
 from torch_history.releases.uv import run_uv
 from torch_history.system import program
 from torch_history.system.errors import UserError
-from torch_history.system.files import write_atomically
+from torch_history.system.files import read_bytes, write_atomically
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """For which kit.lock holds the packages."""
@@ -29,6 +31,9 @@ SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
 """What of the suite is needed to measure, beside the program itself, and asv's list of all cases, LISTED."""
 
+MADE = re.compile(rb'{\s+"python": "3\.\d+",\s+"commit": "\w*"\s+}\s+')
+"""What MARK holds in a kit, whose suite and site may be replaced."""
+
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
 
 TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
@@ -37,13 +42,16 @@ TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
 
 def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     """Makes the kit in `folder` for one of PYTHONS, and returns its bytes. Raises UserError where the folder holds
-    something else, or a package cannot be had."""
-    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    something else or measurements, or a package cannot be had."""
+    ours = MADE.fullmatch(read_bytes(folder / MARK)) if (folder / MARK).is_file() else None
+    if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
+    if any((folder / SUITE / RESULTS).glob("*/")):
+        raise UserError(f"{folder} holds what it measured. Nothing was changed: name a new folder.")
     for name in (SUITE, SITE):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / MARK, json.dumps({"python": python, "commit": _commit()}, indent=1) + "\n")
+    write_atomically(folder / MARK, json.dumps({"python": python, "commit": _commit()}, indent=1) + "\n")  # as MADE
     tell("Copying the suite and the program")
     _copy(folder / SUITE)
     tell(f"Fetching packages for Python {python}")
@@ -63,6 +71,11 @@ def _copy(suite: Path) -> None:
         elif source.exists():
             shutil.copy2(source, target)
     shutil.copytree(program.PACKAGE, suite / "torch_history", ignore=shutil.ignore_patterns(*NOT_MEASURING, "suite"))
+    about = suite / "torch_history.dist-info" / "METADATA"  # for --version
+    about.parent.mkdir()
+    about.write_text(
+        f"Metadata-Version: 2.1\nName: torch-history\nVersion: {version('torch-history')}\n", encoding="utf-8"
+    )
 
 
 def _fetch(site: Path, python: str) -> None:
@@ -106,7 +119,8 @@ def main(folder: Path, python: str) -> None:
         size = make(folder, python, click.echo)
     except UserError as error:
         sys.exit(str(error))
-    click.echo(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {folder.name}/measure there.")
+    script = shlex.quote(f"{folder.name}/{SCRIPT}")
+    click.echo(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {script} there.")
 
 
 if __name__ == "__main__":
