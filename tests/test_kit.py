@@ -1,5 +1,6 @@
 """Does a kit measure where nothing can be reached, and does what comes back get filed only where all of it is right?"""
 
+import errno
 import json
 import os
 import shlex
@@ -44,7 +45,9 @@ def measured(tmp_path) -> Path:
 
 
 def packed(kit: Path) -> Path:
-    path = archive.pack(kit, kit / "results", kit / archive.ANSWERS, 0.0)
+    for taken in kit.glob("*.tar.xz"):
+        taken.unlink()
+    path = archive.pack(kit, kit / "results", kit / archive.ANSWERS)
     assert path
     return path
 
@@ -167,15 +170,23 @@ def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(pyt
     ran(found, "-c", COMPILE, str(tmp_path))
 
 
-def test_what_an_earlier_run_left_is_not_packed_again(measured):
+def test_what_a_killed_run_left_is_packed_and_what_was_packed_is_not_again(measured):
     ago = time.time() - 100
     os.utime(measured / archive.ANSWERS, (ago, ago))
-    since = time.time() - 50
-    path = archive.pack(measured, measured / "results", measured / archive.ANSWERS, since)
+    (measured / "earlier.tar.xz").touch()
+    os.utime(measured / "earlier.tar.xz", (ago + 50, ago + 50))
+    path = archive.pack(measured, measured / "results", measured / archive.ANSWERS)
     assert path
     with tarfile.open(path) as stream:
         assert archive.ANSWERS not in stream.getnames()
-    assert archive.pack(measured, measured / "results", measured / archive.ANSWERS, time.time() + 50) is None
+    assert archive.pack(measured, measured / "results", measured / archive.ANSWERS) is None
+
+
+def test_a_full_disk_leaves_no_archive_that_is_cut_off(measured, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        packed(measured)
+    assert not [*measured.glob("*.xz*")]
 
 
 def test_answers_that_lie_there_already_are_never_replaced(measured, tmp_path):

@@ -1,12 +1,16 @@
 """The commands `kit ...`: measuring on a GPU that reaches no network."""
 
+import os
+import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ..system import program
 from ..system.errors import UserError
 from . import suite as suites
 from .certify import ask
@@ -50,30 +54,33 @@ def here(
     What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
     """
     from ..measuring.kit import archive
-    from ..measuring.machine import asked as asked_of_surroundings
-    from ..measuring.machine import decided
-    from .running import measure
+    from .running import measure, refuse_wrong
 
     archive.mark(folder)
     if within < LEAST:
         raise UserError(f"In {within:.0f} seconds nothing can be measured. Give at least a minute: --within 1m.")
-    ends, began = time.monotonic() + within, time.time()
-    out, found = console(), suites.load()
-    if not options["device"] and decided(asked_of_surroundings()).device != "cuda":
+    os.chdir(program.SOURCES)  # the kit's own suite, wherever it was called
+    ends, out, found = time.monotonic() + within, console(), suites.load()
+    asked = Asked.of(not carried, interpreter or sys.executable, carried=carried, **options)
+    if refuse_wrong(asked, found).device != "cuda" and not asked.device:
         raise UserError("nvidia-smi shows no GPU here. To measure the processor instead, say --device cpu.")
     answers = folder / archive.ANSWERS
-    interpreter = interpreter or sys.executable
     try:
         if asks:
             try:
-                ask(answers, interpreter, min(MOST_ASKING, ASKING * within), out)
+                ask(answers, interpreter or sys.executable, min(MOST_ASKING, ASKING * within), out)
             except UserError as refused:
                 out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
         left = max(1.0, ends - time.monotonic() - LEAVES)
-        ran = measure(Asked.of(not carried, interpreter, carried=carried, within=left, **options))
+        ran = measure(replace(asked, within=left))
     finally:
-        if path := archive.pack(folder, found.results.resolve(), answers, began):
-            out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))
+        path = archive.pack(folder, found.results.resolve(), answers)
+        said = (
+            f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."
+            if path
+            else "There is nothing new to take home."
+        )
+        out.print(plain(said))
     if not ran:
         sys.exit(4)
 
@@ -89,10 +96,11 @@ def file_(path: Path) -> None:
 
     found, out = suites.load(), console()
     filed = archive.file(path, found.results, found.env, found.axis, lambda words: out.print(plain(words)))
-    for machine in filed.machines:
-        out.print(plain(f"{filed.lines} new lines are in {found.results / machine}."))
+    if filed.machines:
+        folders = " and ".join(str(found.results / machine) for machine in filed.machines)
+        out.print(plain(f"{filed.lines} new lines are in {folders}."))
     if filed.answers:
-        out.print(plain(f"Compare the GPU's answers with the recorder: torch-history certify {filed.answers}"))
+        out.print(plain(f"Compare them with the recorder: torch-history certify {shlex.quote(str(filed.answers))}"))
     else:
         out.print(plain(f"No answers for a certificate were filed: {filed.why}."))
 
@@ -111,5 +119,6 @@ def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
     began, out = time.monotonic(), console()
     tags = carried.unpack(packed, folder, interpreter or sys.executable)
     versions = " ".join(tag[1:] for tag in tags)
-    out.print(plain(f"These can be measured: torch-history run --carried {folder} {versions}"), soft_wrap=True)
+    quoted = shlex.quote(str(folder))
+    out.print(plain(f"These can be measured: torch-history run --carried {quoted} {versions}"), soft_wrap=True)
     out.print(f"Unpacking and checking took {time.monotonic() - began:.0f} s.")

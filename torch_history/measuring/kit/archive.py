@@ -53,8 +53,10 @@ class Filed:
     why: str = ""
 
 
-def pack(kit: Path, results: Path, answers: Path, since: float) -> Path | None:
-    """Writes an archive of all results of machines measured `since` (seconds), and of new answers; None without."""
+def pack(kit: Path, results: Path, answers: Path) -> Path | None:
+    """Writes an archive of all results of machines that were measured since the newest one, and of new answers; None
+    without. What a killed run left is in the next one."""
+    since = max((path.stat().st_mtime for path in kit.glob("*.tar.xz")), default=0.0)
     folders = (record.parent for record in sorted(results.glob(f"*/{RECORD}")))
     machines = [of.name for of in folders if any(path.stat().st_mtime >= since for path in of.rglob("*.jsonl"))]
     asked = answers.exists() and answers.stat().st_mtime >= since
@@ -64,7 +66,8 @@ def pack(kit: Path, results: Path, answers: Path, since: float) -> Path | None:
     when = datetime.datetime.now(datetime.timezone.utc)
     path = kit / f"{name}-{when:%Y%m%dT%H%M%S}.tar.xz"
     tops = [results / each for each in (LISTED.name, *machines)]
-    with tarfile.open(path, "w:xz") as archive:
+    packed = io.BytesIO()  # an archive that a full disk cut off would pass for one
+    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         archive.add(kit / MARK, MARK)
         if asked:
             archive.add(answers, ANSWERS)
@@ -72,6 +75,7 @@ def pack(kit: Path, results: Path, answers: Path, since: float) -> Path | None:
             inside = (PurePosixPath(RESULTS) / file.relative_to(results)).as_posix()
             if file.is_file() and NAME.fullmatch(inside):
                 archive.add(file, inside)
+    write_atomically(path, packed.getvalue())
     return path
 
 
