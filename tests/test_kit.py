@@ -83,6 +83,16 @@ def test_nothing_is_filed_where_one_line_is_wrong(measured, tmp_path):
     assert not any((tmp_path / "home").iterdir())
 
 
+def test_what_a_kit_of_another_version_measured_is_not_filed(measured, tmp_path):
+    lines = [*(measured / "results" / lab.MACHINE).glob("*.jsonl")]
+    version = json.loads(lines[0].read_text().splitlines()[0])["version"]
+    for path in (*lines, measured / archive.LISTED):
+        path.write_text(path.read_text().replace(version, "0" * len(version)))
+    with pytest.raises(UserError, match=r"not known here.* measure with a kit that this clone makes"):
+        archive.file(packed(measured), tmp_path / "home", tmp_path / "env", AXIS, lambda _: None)
+    assert not (tmp_path / "home").exists()
+
+
 @pytest.mark.parametrize(
     ("folder", "changed", "said"),
     [

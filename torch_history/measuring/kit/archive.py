@@ -18,7 +18,7 @@ from ...store.collecting import collect
 from ...store.machines import RECORD
 from ...system.errors import UserError
 from ...system.files import read_bytes, read_object, write_atomically
-from .check import check
+from .check import UNKNOWN_SOURCES, check
 from .parts import MEMORY
 
 MARK = "kit.json"
@@ -134,9 +134,11 @@ def _filed(path: Path, folder: Path, results: Path, env: Path, axis: Axis, tell:
     records = sorted(theirs.glob(f"*/{RECORD}"))
     if records:
         tell("Checking every line")
-        found = check(theirs, axis)
+        found = check(theirs, axis, results / LISTED.name)
         if found.problems:
             shown = " ".join(found.problems[:MOST_SHOWN])
+            if UNKNOWN_SOURCES in shown:
+                shown += " Its kit is of another version than this clone: measure with a kit that this clone makes."
             raise UserError(f"{path} cannot be filed, because {len(found.problems)} things in it are wrong. {shown}")
     answers, why = _answers(folder / ANSWERS, results)
     if not records and not answers:

@@ -30,6 +30,8 @@ NO_FOLDER = "no folder belongs here, where git might take it for a repository an
 EARLY = datetime.timedelta(days=1)
 """How far ahead of this clock a launch may be dated: clocks and time zones differ."""
 
+UNKNOWN_SOURCES = "is of sources that are not known here"
+
 EXCLUSIONS = "exclusions.jsonl"
 """Lists which launches were taken out of the results, and why; none of them may count."""
 
@@ -112,8 +114,8 @@ class Found:
         )
 
 
-def check(results: Path, axis: Axis) -> Found:
-    """Looks at every file of `results`."""
+def check(results: Path, axis: Axis, ours: Path | None = None) -> Found:
+    """Looks at every file of `results`. Which sources are known is said by its own list, or by `ours` of somebody else's."""
     found = Found()
     known: dict[str, set[str]] = defaultdict(set)
     for benchmark, version in sources.here().items():
@@ -131,7 +133,8 @@ def check(results: Path, axis: Axis) -> Found:
             _check_certificates(path, axis, found)
         elif path.name == LISTED:
             with found.telling(path):
-                for each in read_benchmarks(path):
+                listed = read_benchmarks(path)
+                for each in listed if ours is None else read_benchmarks(ours) if ours.exists() else ():
                     known[each.name].add(each.version)
         elif path.name == EXCLUSIONS:
             with found.telling(path):
@@ -326,4 +329,4 @@ def _check_versions(launches: list[tuple[Path, int, Launch]], known: Mapping[str
         elif launch.benchmark not in known:
             found.say(path, f"no benchmark {launch.benchmark} is known here", number)
         else:
-            found.say(path, f"{launch.benchmark} {launch.version[:8]} is of sources that are not known here", number)
+            found.say(path, f"{launch.benchmark} {launch.version[:8]} {UNKNOWN_SOURCES}", number)
