@@ -44,8 +44,8 @@ def launch(release: str, number: int, metric: str = "operators", duration: float
     return Launch("s", 1, name, release, "release-py3.11", of, "v", "2026-11-23T10:00:00Z", duration, {}, cases)
 
 
-def write(results: Path, launches: list[Launch], cpu: str = "A") -> None:
-    write_machine(results / MACHINE, cpu=cpu)
+def write(results: Path, launches: list[Launch]) -> None:
+    write_machine(results / MACHINE)
     for one in launches:
         append_launches(results / MACHINE / f"{one.release}-release-py3.11.jsonl", [one])
 
@@ -214,15 +214,6 @@ def test_a_cancelled_fleet_keeps_what_it_measured(local: Here, monkeypatch: pyte
     assert {launch.launch for launch in local.launches} == local.written()
 
 
-def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path):
-    for cpu in "AB":
-        write(tmp_path / cpu, [launch(TAGS[0], 0)], cpu)
-    collect([tmp_path / "A"], tmp_path / "out", tmp_path / "env")
-    with pytest.raises(UserError, match="its cpu is 'B' and not 'A'"):
-        collect([tmp_path / "B"], tmp_path / "out", tmp_path / "env")
-    assert len([*read_launches(tmp_path / "out", MACHINE)]) == 1
-
-
 @pytest.fixture
 def played_slurm(tmp_path, monkeypatch) -> Callable[[str, str], Path]:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -246,15 +237,15 @@ def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_s
     assert "Unable to contact slurm controller" in here(*RUN, code=1)
 
 
-@pytest.mark.parametrize("words", ["--question typo", "--device gpu"])
-def test_what_no_node_could_measure_is_not_submitted(words: str, local: Here) -> None:
-    assert words.rpartition(" ")[2] in local(*RUN, *words.split(), code=1)
-    assert not local.env.exists()
+SEVERAL_LINES = ("partition=cpu\ntouch ran", "a\nb=night", "gres=cpu\u2028touch ran")
+WRONG = [("--question", "typo"), ("--device", "gpu"), *(("--sbatch", value) for value in SEVERAL_LINES)]
 
 
-@pytest.mark.parametrize("option", ["partition=cpu\ntouch ran", "a\nb=night", "gres=cpu\u2028touch ran"])
-def test_an_option_of_several_lines_is_refused(option: str, here: Here, played_slurm: Any, tmp_path: Path) -> None:
-    assert "Nothing was submitted" in here(*RUN, "--sbatch", option, code=1)
+@pytest.mark.parametrize(("option", "value"), WRONG)
+def test_an_option_that_no_node_could_follow_is_refused(
+    option: str, value: str, here: Here, played_slurm: Any, tmp_path: Path
+) -> None:
+    assert ("Nothing was submitted" if option == "--sbatch" else value) in here(*RUN, option, value, code=1)
     assert not (tmp_path / "asked").exists()
 
 

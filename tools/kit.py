@@ -22,28 +22,19 @@ from torch_history.system.files import read_bytes, write_atomically
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """For which kit.lock holds the packages."""
 
-WRITTEN = Path(__file__).with_name("in_kit")
-"""The scripts of a kit, and its README, in which the version of Python is left open."""
-
 SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 """What lies in a kit; its scripts name the first two."""
 
 COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
 """What of the suite is needed to measure, beside the program itself, and asv's list of all cases, LISTED."""
 
-MADE = re.compile(rb'{\s+"python": "3\.\d+",\s+"commit": "\w*"\s+}\s+')
-"""What MARK holds in a kit, whose suite and site may be replaced."""
-
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
-
-TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
-"""The module of that name which Python has from 3.11 on."""
 
 
 def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     """Makes the kit in `folder` for one of PYTHONS, and returns its bytes. Raises UserError where the folder holds
     something else or measurements, or a package cannot be had."""
-    ours = MADE.fullmatch(read_bytes(folder / MARK)) if (folder / MARK).is_file() else None
+    ours = (folder / MARK).is_file() and b'"commit": "' in read_bytes(folder / MARK)
     if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
     if any((folder / SUITE / RESULTS).glob("*/")):
@@ -51,12 +42,12 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     for name in (SUITE, SITE):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / MARK, json.dumps({"python": python, "commit": _commit()}, indent=1) + "\n")  # as MADE
+    write_atomically(folder / MARK, json.dumps({"python": python, "commit": _commit()}, indent=1) + "\n")
     tell("Copying the suite and the program")
     _copy(folder / SUITE)
     tell(f"Fetching packages for Python {python}")
     _fetch(folder / SITE, python)
-    shutil.copytree(WRITTEN, folder, dirs_exist_ok=True)
+    shutil.copytree(Path(__file__).with_name("in_kit"), folder, dirs_exist_ok=True)
     about = (folder / README).read_text(encoding="utf-8")
     (folder / README).write_text(about.format(python=python), encoding="utf-8")
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -71,11 +62,8 @@ def _copy(suite: Path) -> None:
         elif source.exists():
             shutil.copy2(source, target)
     shutil.copytree(program.PACKAGE, suite / "torch_history", ignore=shutil.ignore_patterns(*NOT_MEASURING, "suite"))
-    about = suite / "torch_history.dist-info" / "METADATA"  # for --version
-    about.parent.mkdir()
-    about.write_text(
-        f"Metadata-Version: 2.1\nName: torch-history\nVersion: {version('torch-history')}\n", encoding="utf-8"
-    )
+    (about := suite / "torch_history.dist-info").mkdir()
+    (about / "METADATA").write_text(f"Name: torch-history\nVersion: {version('torch-history')}\n", encoding="utf-8")
 
 
 def _fetch(site: Path, python: str) -> None:
@@ -92,7 +80,7 @@ def _fetch(site: Path, python: str) -> None:
         said = re.sub(r"\s+", " ", error.stderr).strip()
         raise UserError(f"The packages for Python {python} cannot be had. uv said: {said}") from error
     if python == PYTHONS[0]:
-        (site / "tomllib.py").write_text(TOMLLIB, encoding="utf-8")
+        (site / "tomllib.py").write_text("from tomli import TOMLDecodeError, load, loads\n", encoding="utf-8")
     for name in ("bin", ".lock"):
         path = site / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -24,9 +24,6 @@ from torch_history.system.files import write_atomically
 from .index import TIMEOUT, configured_index, value_in
 from .sync import LANES
 
-LEAST_LIBRARY = 2**20
-"""Bytes from which on a library is listed."""
-
 PIECE = 2**24
 """Bytes of a library that are read at a time."""
 
@@ -81,7 +78,7 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
         packages.append(Package(name, file.version or "", file.filename, file.digests["sha256"], size, installed))
     torch = next(iter(folder.glob("lib/python*/site-packages/torch")))
     version = _text(torch / "version.py")
-    large = sorted((-size, path) for path, size in sizes["torch"].items() if size >= LEAST_LIBRARY and ".so" in path)
+    large = sorted((-size, path) for path, size in sizes["torch"].items() if size >= 2**20 and ".so" in path)
     return Wheel(
         python,
         value_in(version, "cuda"),

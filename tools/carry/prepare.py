@@ -36,9 +36,6 @@ called."""
 STANDING_IN = {"nccl": ("nccl/lib", "libnccl.so.2"), "nvshmem": ("nvshmem/lib", "libnvshmem_host.so.3")}
 """What symbols begin with -> the folder beside other packages of NVIDIA's, and the library, for which a stub stands."""
 
-DATA_BYTES = 4096
-"""Bytes of what a stub has in the place of data, all zeros."""
-
 PIECE = 2**22
 
 DOWNLOADED, ON_DISK, MINUTES = 0.6, 3.0, 14
@@ -198,7 +195,7 @@ def _compile(symbols: list[Symbol], library: Path) -> None:
     for symbol in symbols:
         said = f"torch-history: {symbol.name} was called, and a carried release has a stub of {library.name} only"
         function = f'void {symbol.name}(void) {{ fputs("{said}\\n", stderr); abort(); }}'
-        code.append(f"char {symbol.name}[{DATA_BYTES}];" if symbol.is_data else function)
+        code.append(f"char {symbol.name}[4096];" if symbol.is_data else function)
     source, versions = library.with_suffix(".c"), library.with_suffix(".map")
     source.write_text("\n".join(code) + "\n", encoding="utf-8")
     flags = ["-shared", "-fPIC", "-O1", "-w", "-s", f"-Wl,-soname,{library.name}"]

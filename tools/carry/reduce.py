@@ -27,7 +27,6 @@ DROPPED = ("torch/bin/protoc", "torch/bin/test_", "torch/lib/libshm", "torch/sha
 LOADED = ("torch/lib/libshm.so",)
 """Files that begin as DROPPED does and are loaded."""
 
-NOT_LOADED = (".a", ".cuh", ".pyi")
 LIST_OF_FILES = "RECORD"
 """The file in a package's metadata that lists what a wheel installs: what is left out of it would be missing."""
 
@@ -45,9 +44,6 @@ CONTAINER = struct.Struct("<IHHQ")
 IMAGE = struct.Struct("<HHIQIIHHIIIQQQ")
 """Kind, version, bytes of this header, bytes that follow it, of those compressed, options, minor and major version,
 architecture, place and length of a name, flags, zero, bytes once decompressed."""
-
-SIZE_AT = 8
-"""Where in the header of a container the bytes of its images stand, 8 of them."""
 
 CUBIN = 2
 """The kind of an image that is machine code for one architecture; another is text that a driver compiles for its own."""
@@ -144,7 +140,7 @@ def reduce_library(data: bytearray, architecture: int) -> Code:
         room = container.end - container.begin
         images = images if len(images) <= room else b""
         data[container.begin : container.end] = images + bytes(room - len(images))
-        struct.pack_into("<Q", data, container.at + SIZE_AT, len(images))
+        struct.pack_into("<Q", data, container.at + 8, len(images))  # where CONTAINER has their bytes
     for section in sections(data):
         if section.name in NEVER_LOADED_SECTIONS and not section.address:
             data[section.offset : section.offset + section.size] = bytes(section.size)
@@ -158,7 +154,7 @@ def reduce_wheel(source: Path, target: Path, architecture: int, tell: Callable[[
     for path in sorted(source.rglob("*")):
         name = path.relative_to(source).as_posix()
         dropped = name.startswith(DROPPED) and not name.startswith(LOADED)
-        dropped |= path.suffix in NOT_LOADED or path.name == LIST_OF_FILES
+        dropped |= path.suffix in (".a", ".cuh", ".pyi") or path.name == LIST_OF_FILES
         if not path.is_file() or (dropped and not name.startswith(HEADERS)):
             continue
         to = target / path.relative_to(source)

@@ -22,9 +22,6 @@ another: measured on a CPU, *recorded* of CUDA (counted; no kernel ran), and mea
 
 """
 
-IN_README = ("intersection", "batching", "selection")
-"""Questions whose answers the README gives in a line each."""
-
 COUNTED = (
     "[Counted](../recorder.md) means: recorded without a GPU, no kernel ran. The numbers of each machine are on the page "
     "*Claims* of the site."
@@ -77,7 +74,7 @@ def findings(rows: Sequence[Row], axis: Axis) -> str:
     return "\n".join(
         f"- *{row.words}.* CPU: {_last(row.bands['cpu'], axis)} GPU: {_last(row.bands['cuda'], axis)}"
         for row in rows
-        if row.question in IN_README
+        if row.question in ("intersection", "batching", "selection")
     )
 
 

@@ -18,16 +18,6 @@ from .options import WHOLE_PATH, WithFormer, duration, python_option
 from .output import console, plain
 from .run import Asked, LikeRun
 
-ASKING = 0.4
-MOST_ASKING = 240.0
-"""Share of the time that goes to asking the card for a certificate, and seconds that it takes at most."""
-
-LEAST = 60.0
-"""Seconds below which nothing is begun."""
-
-LEAVES = 20.0
-"""Seconds that packing and ending take at most."""
-
 
 class _Kit(WithFormer):
     former = {"carry": "`python -m tools.carry`, in a clone", "make": "`python -m tools.kit`, in a clone"}
@@ -54,32 +44,28 @@ def here(
     What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
     """
     from ..measuring.kit import archive
-    from .running import measure, refuse_wrong
+    from .running import measure, requested
 
     archive.mark(folder)
-    if within < LEAST:
+    if within < 60.0:
         raise UserError(f"In {within:.0f} seconds nothing can be measured. Give at least a minute: --within 1m.")
     os.chdir(program.SOURCES)  # the kit's own suite, wherever it was called
     ends, out, found = time.monotonic() + within, console(), suites.load()
     asked = Asked.of(not carried, interpreter or sys.executable, carried=carried, **options)
-    if refuse_wrong(asked, found).device != "cuda" and not asked.device:
+    if requested(asked, None).device != "cuda" and not asked.device:
         raise UserError("nvidia-smi shows no GPU here. To measure the processor instead, say --device cpu.")
     answers = folder / archive.ANSWERS
     try:
         if asks:
             try:
-                ask(answers, interpreter or sys.executable, min(MOST_ASKING, ASKING * within), out)
+                ask(answers, interpreter or sys.executable, min(240.0, 0.4 * within), out)
             except UserError as refused:
                 out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
-        left = max(1.0, ends - time.monotonic() - LEAVES)
+        left = max(1.0, ends - time.monotonic() - 20.0)  # which packing and ending take at most
         ran = measure(replace(asked, within=left))
     finally:
         path = archive.pack(folder, found.results.resolve(), answers)
-        said = (
-            f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."
-            if path
-            else "There is nothing new to take home."
-        )
+        said = f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)." if path else "Nothing new was measured."
         out.print(plain(said))
     if not ran:
         sys.exit(4)
@@ -97,8 +83,9 @@ def file_(path: Path) -> None:
     found, out = suites.load(), console()
     filed = archive.file(path, found.results, found.env, found.axis, lambda words: out.print(plain(words)))
     if filed.machines:
-        folders = " and ".join(str(found.results / machine) for machine in filed.machines)
-        out.print(plain(f"{filed.lines} new lines are in {folders}."))
+        out.print(
+            plain(f"{filed.lines} new lines are in {' and '.join(str(found.results / of) for of in filed.machines)}.")
+        )
     if filed.answers:
         out.print(plain(f"Compare them with the recorder: torch-history certify {shlex.quote(str(filed.answers))}"))
     else:
@@ -119,6 +106,6 @@ def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
     began, out = time.monotonic(), console()
     tags = carried.unpack(packed, folder, interpreter or sys.executable)
     versions = " ".join(tag[1:] for tag in tags)
-    quoted = shlex.quote(str(folder))
-    out.print(plain(f"These can be measured: torch-history run --carried {quoted} {versions}"), soft_wrap=True)
+    said = f"These can be measured: torch-history run --carried {shlex.quote(str(folder))} {versions}"
+    out.print(plain(said), soft_wrap=True)
     out.print(f"Unpacking and checking took {time.monotonic() - began:.0f} s.")

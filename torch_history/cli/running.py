@@ -59,8 +59,9 @@ CALIBRATING = 3600.0
 """Seconds of a calibration that names no limit."""
 
 
-def _request(asked: Asked, own: OwnWorkload | None) -> Request:
+def requested(asked: Asked, own: OwnWorkload | None) -> Request:
     """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+    refuse_unknown(() if own else asked.questions, planning.all_questions(Path.cwd()), "question")
     request = machine.asked()
     request = replace(request, device=asked.device or request.device, card=asked.card or request.card)
     if own:
@@ -69,12 +70,6 @@ def _request(asked: Asked, own: OwnWorkload | None) -> Request:
     if asked.card and request.device != "recorder":
         raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
     return machine.decided(request)
-
-
-def refuse_wrong(asked: Asked, suite: Suite) -> Request:
-    """What every process is asked for, without an own file. Raises UserError where a device or a question is none."""
-    refuse_unknown(asked.questions, planning.all_questions(suite.root), "question")
-    return _request(asked, None)
 
 
 @dataclass
@@ -263,7 +258,7 @@ def measure(asked: Asked) -> bool:
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
-    request = _request(asked, own) if own else refuse_wrong(asked, found)
+    request = requested(asked, own)
     use(machine.describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
@@ -353,7 +348,7 @@ def explainable(found: Comparison, asked: Asked) -> str:
 
 def calibrated(asked: Asked) -> bool:
     """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
-    found, out, request = suites.load(), console(), _request(asked, None)
+    found, out, request = suites.load(), console(), requested(asked, None)
     conf, axis = found.config(), found.axis
     asked = replace(asked, budget=None if asked.within else asked.budget or CALIBRATING)
     use(machine.describe(request))

@@ -18,9 +18,6 @@ from .machines import RECORD
 KIND = ("device", "cpu", "num_cpu", "gpu", "threads", "card")
 """What two records of one machine's folder must have in common."""
 
-CALIBRATION = "calibration"
-"""Folder of a machine with the launches of a calibration, which no verdict on releases uses."""
-
 Read = TypeVar("Read")
 
 
@@ -73,7 +70,7 @@ def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
     target.mkdir(parents=True, exist_ok=True)
     if not (target / RECORD).exists():
         write_atomically(target / RECORD, json.dumps(_whole(read_object, source / RECORD), indent=4, sort_keys=True))
-    for path in sorted([*source.glob("*.*"), *source.glob(f"{CALIBRATION}/*.jsonl*")]):
+    for path in sorted([*source.glob("*.*"), *source.glob("calibration/*.jsonl*")]):
         place = target / path.relative_to(source)
         try:
             if path.name.endswith(LINES):

@@ -16,10 +16,6 @@ from ...store.launches import Launch, files_of, machines_in
 from ...store.sources import versions
 from ..plan import AT_ONCE, SHARED, gigabytes, middle, overlapping
 
-UNKNOWN_SECONDS = 100.0
-"""Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""
-
-
 Rates = Mapping[tuple[str, str], float]
 """Question and kind -> the usual seconds that one release takes in one round. One that takes times and counts together takes
 those of both."""
@@ -40,7 +36,8 @@ class Work:
         the first round only."""
         rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
         kinds = [(question, kind) for question in self.questions for kind in rounds if self.only in ("", kind)]
-        of_release = sum(rounds[kind] * rates.get((question, kind), UNKNOWN_SECONDS) for question, kind in kinds)
+        # Of a question of which nothing is stored: the slowest on a CPU takes 104 seconds a round.
+        of_release = sum(rounds[kind] * rates.get((question, kind), 100.0) for question, kind in kinds)
         return max(len(releases) * of_release, self.budget)
 
 

@@ -18,7 +18,7 @@ from ...store.collecting import collect
 from ...store.machines import RECORD
 from ...system.errors import UserError
 from ...system.files import read_bytes, read_object, write_atomically
-from .check import UNKNOWN_SOURCES, check
+from .check import check
 from .parts import MEMORY
 
 MARK = "kit.json"
@@ -39,8 +39,6 @@ NAME = re.compile(
     rf"results/benchmarks\.json|results/(?!{FOLDER}/){PART}/(calibration/)?{PART}|gpu\.json|kit\.json", re.ASCII
 )
 """Files that an archive may hold."""
-
-MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -134,10 +132,10 @@ def _filed(path: Path, folder: Path, results: Path, env: Path, axis: Axis, tell:
     records = sorted(theirs.glob(f"*/{RECORD}"))
     if records:
         tell("Checking every line")
-        found = check(theirs, axis, results / LISTED.name)
+        found = check(theirs, axis, trusted=False)
         if found.problems:
-            shown = " ".join(found.problems[:MOST_SHOWN])
-            if UNKNOWN_SOURCES in shown:
+            shown = " ".join(found.problems[:10])
+            if "of sources that are not known here" in shown:
                 shown += " Its kit is of another version than this clone: measure with a kit that this clone makes."
             raise UserError(f"{path} cannot be filed, because {len(found.problems)} things in it are wrong. {shown}")
     answers, why = _answers(folder / ANSWERS, results)

@@ -182,9 +182,7 @@ def _replacing(target: Path) -> Iterator[None]:
         shutil.rmtree(before, ignore_errors=True)
         target.rename(before)
     elif os.path.lexists(target) and not before.exists() and not begun.exists():
-        raise UserError(
-            f"{target} is not this program's. Nothing in it was changed: name another FOLDER, or move it away."
-        )
+        raise UserError(f"{target} is not this program's. Nothing in it was changed: name another FOLDER.")
     begun.touch()
     shutil.rmtree(target, ignore_errors=True)
     try:

@@ -27,11 +27,6 @@ UNDER_OTHER_NAMES = ("calibration", "agreement")
 OF_ANY_TORCH = "installed-"
 """How the environments begin whose torch a person named a release for: `run --installed --as`."""
 NO_FOLDER = "no folder belongs here, where git might take it for a repository and run what that names"
-EARLY = datetime.timedelta(days=1)
-"""How far ahead of this clock a launch may be dated: clocks and time zones differ."""
-
-UNKNOWN_SOURCES = "is of sources that are not known here"
-
 EXCLUSIONS = "exclusions.jsonl"
 """Lists which launches were taken out of the results, and why; none of them may count."""
 
@@ -114,8 +109,8 @@ class Found:
         )
 
 
-def check(results: Path, axis: Axis, ours: Path | None = None) -> Found:
-    """Looks at every file of `results`. Which sources are known is said by its own list, or by `ours` of somebody else's."""
+def check(results: Path, axis: Axis, trusted: bool = True) -> Found:
+    """Looks at every file of `results`. Where they are `trusted`, their list of benchmarks says which sources are known."""
     found = Found()
     known: dict[str, set[str]] = defaultdict(set)
     for benchmark, version in sources.here().items():
@@ -133,9 +128,8 @@ def check(results: Path, axis: Axis, ours: Path | None = None) -> Found:
             _check_certificates(path, axis, found)
         elif path.name == LISTED:
             with found.telling(path):
-                listed = read_benchmarks(path)
-                for each in listed if ours is None else read_benchmarks(ours) if ours.exists() else ():
-                    known[each.name].add(each.version)
+                for each in read_benchmarks(path):
+                    known[each.name] |= {each.version} if trusted else set()
         elif path.name == EXCLUSIONS:
             with found.telling(path):
                 for number, _, entry in each_line(path, Exclusion.from_json):
@@ -281,7 +275,7 @@ def _of_launch(path: Path, launch: Launch, axis: Axis) -> Iterator[str]:
         started = datetime.datetime.fromisoformat(launch.started_at)
         if started.tzinfo is None:
             yield f"'{launch.started_at}' says no time zone"
-        elif started > datetime.datetime.now(datetime.timezone.utc) + EARLY:
+        elif started > datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1):  # clocks differ
             yield f"it is dated in the future, {launch.started_at}"
     except ValueError:
         yield f"'{launch.started_at}' is no time"
@@ -329,4 +323,4 @@ def _check_versions(launches: list[tuple[Path, int, Launch]], known: Mapping[str
         elif launch.benchmark not in known:
             found.say(path, f"no benchmark {launch.benchmark} is known here", number)
         else:
-            found.say(path, f"{launch.benchmark} {launch.version[:8]} {UNKNOWN_SOURCES}", number)
+            found.say(path, f"{launch.benchmark} {launch.version[:8]} is of sources that are not known here", number)

@@ -12,9 +12,6 @@ Bytes = bytes | bytearray | memoryview
 
 ELF = b"\x7fELF"
 
-NO_BYTES = 8
-"""The ELF type of a section that has no bytes in the file (SHT_NOBITS)."""
-
 ENTRY = struct.Struct("<IBBHQQ")
 """Of .dynsym: place of the name, type and binding, visibility, section (0: in another library), value, size."""
 
@@ -23,10 +20,6 @@ NEED = struct.Struct("<HHIII")
 
 AUX = struct.Struct("<IHHII")
 """Of .gnu.version_r, for a version: hash, flags, number, place of its name, and bytes to the next."""
-
-OBJECT = 1
-HIDDEN = 0x8000
-"""A bit beside the number of a version."""
 
 
 class Section(NamedTuple):
@@ -60,7 +53,7 @@ def sections(data: Bytes) -> list[Section]:
     if entry < 64 or names_at >= count or table + entry * count > len(data):
         raise UserError("the table of sections is not in the file, which may be cut short")
     rows = [struct.unpack_from("<IIQQQQ", data, table + i * entry) for i in range(count)]
-    kept = [row for row in rows if row[1] not in (0, NO_BYTES)]
+    kept = [row for row in rows if row[1] not in (0, 8)]  # SHT_NOBITS: it has no bytes in the file
     if any(offset + size > len(data) for _, _, _, _, offset, size in kept):
         raise UserError("a section is not in the file, which may be cut short")
     names = rows[names_at]
@@ -97,7 +90,9 @@ def _symbols(data: Bytes) -> Symbols:
             defined.add(text)
         else:
             (number,) = struct.unpack_from("<H", numbers, 2 * index) if numbers else (0,)
-            asked.add(Symbol(text, versions.get(number & ~HIDDEN, ""), kind & 0xF == OBJECT))
+            asked.add(
+                Symbol(text, versions.get(number & 0x7FFF, ""), kind & 0xF == 1)
+            )  # without the bit "hidden"; STT_OBJECT
     return Symbols(frozenset(asked), frozenset(defined))
 
 

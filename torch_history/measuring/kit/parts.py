@@ -31,8 +31,6 @@ LONGEST_PATH = 300
 SHOWN = 80
 """Characters of a stranger's text that are repeated in a sentence."""
 
-FOLDER_MODE = 0o755
-
 
 def digest(path: Path) -> str:
     """The sha256 of a file in hexadecimal."""
@@ -120,7 +118,7 @@ def _extract(archive: tarfile.TarFile, folder: Path) -> dict[str, str]:
         if size > LARGEST:
             raise UserError(f"The parts hold more than {LARGEST / 2**30:.0f} GiB.")
         try:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True, mode=0o755)
             files[name] = _written(archive, member, folder / name)
         except (FileExistsError, NotADirectoryError) as error:
             raise UserError(f"The parts hold {name[:SHOWN]!r} twice, or as a file and a folder.") from error
