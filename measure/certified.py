@@ -191,7 +191,7 @@ def main() -> None:
             if number % 10 == 0:
                 _write(known, options.file)
                 seconds = time.monotonic() - began
-                left = seconds / number * (len(work) - number)
+                left = min(seconds / number * (len(work) - number), max(0.0, options.within - seconds))
                 said = f"{number} of {len(work)} cases after {seconds:.0f} s, about {left:.0f} s are left"
                 print(said, file=sys.stderr, flush=True)
     finally:

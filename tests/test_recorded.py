@@ -36,7 +36,7 @@ def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch):
         (["--device", "recorder", "--only", "times"], "no time: measure on cpu or cuda"),
         (["--device", "recorder", "--budget", "5m"], "--budget, --within and --installed mean nothing on the recorder"),
         (["--device", "cpu", "--card", "hopper"], "add --device recorder"),
-        (["--device", "banana"], "'banana' is no device"),
+        (["--plan", "--question", "selection", "--question", "typo"], "There is no question 'typo'"),
     ],
 )
 def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(options, sentence, monkeypatch, tmp_path):
