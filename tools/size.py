@@ -22,7 +22,7 @@ CAPS = {
     "commands": (18, 16),
     "options of commands": (78, 80),
     "words of the README": (450, 450),
-    "words of documents": (41_800, None),
+    "words of documents": (42_000, None),
     "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
