@@ -59,7 +59,8 @@ def asked(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
     path.write_text(report["file"], encoding="utf-8")
     of_file = "--workload", str(path)
     found: dict[str, dict[str, Any]] = {metric: {"changed": {}} for metric in report["metrics"]}
-    program("run", *of_file, *report["releases"], *(() if "time" in found else ("--only", "counts")), "--rounds", "1")
+    rounds = ("--rounds", "2") if "time" in found else ("--only", "counts", "--rounds", "1")
+    program("run", *of_file, *report["releases"], *rounds)
     for old, new in itertools.pairwise(report["releases"]):
         for change in json.loads(program("compare", *of_file, old, new, "--json"))["changes"]:
             if change["metric"] in found and change["kind"] in ("worse", "better", "changed"):
