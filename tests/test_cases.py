@@ -19,7 +19,7 @@ for _name in ("torch", "numpy", "asv_runner"):
 
 
 SERVE = """
-import json, os, sys, tempfile, traceback
+import json, os, sys, tempfile, traceback; _, name, *wanted = sys.argv
 channel = tempfile.NamedTemporaryFile("r+")
 os.environ["TORCH_HISTORY_CHANNEL"] = channel.name
 from asv_runner._aux import update_sys_path
@@ -27,7 +27,7 @@ from asv_runner.discovery import disc_benchmarks
 from asv_runner.run import _run
 folder = os.path.abspath("benchmarks")
 update_sys_path(folder)
-listed = [b.params for b in disc_benchmarks(folder) if b.name == sys.argv[1]]
+listed = [b.params for b in disc_benchmarks(folder) if b.name == name]
 {before}
 
 def asked(variant):
@@ -40,7 +40,7 @@ def asked(variant):
         if not child:
             os.dup2(2, 1)
             try:
-                _run((folder, sys.argv[1] + "-0", "{{}}", "None", answer.name))
+                _run((folder, name + "-0", "{{}}", "None", answer.name))
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -52,7 +52,7 @@ def asked(variant):
     facts = {{key: fact for each in told for key, fact in each["facts"].items()}}
     return [number, facts, sorted({{tuple(each["parameters"]) for each in told}})]
 
-print(json.dumps([listed, [asked(variant) for variant in sys.argv[2:]]]))
+print(json.dumps([listed, [asked(variant) for variant in wanted]]))
 """
 
 
@@ -141,9 +141,9 @@ def test_message_with_half_a_character_costs_no_other_function(tmp_path):
     _, found = served(path, "operators", "raises", "one", RELEASE="old")
     assert found[0][0] is None
     assert found[1][0]
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import benchmarks.own; benchmarks.own.trial(sys.argv[1])"
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import benchmarks.own; benchmarks.own.trial('trial.json')"
     variables = {**os.environ, "TORCH_HISTORY_WORKLOAD": str(path), "TORCH_HISTORY_DEVICE": "cpu", "RELEASE": "old"}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "trial.json")], env=variables, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=variables, check=True)
     said = json.loads((tmp_path / "trial.json").read_text())
     assert said == {"one": "", "three": "", "raises": "ValueError: caf\\udce9"}
     json.dumps(said, ensure_ascii=False).encode()
