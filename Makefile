@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv --no-config
 
-ALONE := fleet or attack or alone
+ALONE := fleet or alone or (attack and not releases)
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or end_to_end or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
