@@ -9,17 +9,17 @@ from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 TAR = "tar --create --null --verbatim-files-from --files-from=- --hard-dereference --mtime=@0 --owner=0 --group=0"
-PARTS = "part[0-9][0-9]"
+PARTS, MARK = "part[0-9][0-9]", ".torch-history-parts"
 FILTERS = "--x86 --lzma2=preset=6"
 """Most of a release is machine code of x86."""
 
 
 def earlier(target: Path) -> list[Path]:
-    """The list and the parts in `target`, none where it is not there. Raises UserError where it holds anything else."""
+    """The list and the parts in `target`, which MARK says are ours. Raises UserError where it holds files without that."""
     found = [*target.iterdir()] if target.is_dir() else []
-    if target.is_file() or not all(path.name == LIST or path.match(PARTS) for path in found):
+    if target.is_file() or (found and not (target / MARK).is_file()):
         raise UserError(f"{target} holds files that this program did not make. Nothing was changed: name a new folder.")
-    return found
+    return [path for path in found if path.name == LIST or path.match(PARTS)]
 
 
 def pack(folder: Path, target: Path, limit: int) -> list[Path]:
@@ -28,6 +28,7 @@ def pack(folder: Path, target: Path, limit: int) -> list[Path]:
     target.mkdir(parents=True, exist_ok=True)
     for old in earlier(target):
         old.unlink()
+    (target / MARK).touch()
     plain = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     paths = sorted((path for path in plain if "__pycache__" not in path.parts), key=lambda path: (path.suffix, path))
     names = b"\0".join(bytes(path.relative_to(folder)) for path in paths)

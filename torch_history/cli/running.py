@@ -195,10 +195,13 @@ class Run:
         """What is asked for, of these releases, without a limit of time."""
         asked, own = self.asked, self.own
         usual = SCALES if own else ("paper",) if self.request.device == "cuda" else ("small",)
-        tags, questions = tuple(release.tag for release in releases), own.question if own else "|".join(asked.questions)
-        what = questions or r"\w+", asked.sizes or self.request.sizes or usual, asked.rounds
-        more: dict[str, Any] = {"workload": own.digest if own else "", "only": asked.only, "anchor": anchor}
-        return Plan(tags, self.environment.name, *what, variants=asked.variants, **more)
+        sizes, questions = (
+            asked.sizes or self.request.sizes or usual,
+            own.question if own else "|".join(asked.questions),
+        )
+        tags, digest = tuple(release.tag for release in releases), own.digest if own else ""
+        plan = Plan(tags, self.environment.name, questions or r"\w+", sizes, launches=asked.rounds, workload=digest)
+        return replace(plan, only=asked.only, anchor=anchor, variants=asked.variants)
 
     def _session(self, plan: Plan) -> Session:
         """Measures what is missing of a plan. An interruption is raised after what is known is said."""

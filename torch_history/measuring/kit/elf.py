@@ -90,9 +90,7 @@ def _symbols(data: Bytes) -> Symbols:
             defined.add(text)
         else:
             (number,) = struct.unpack_from("<H", numbers, 2 * index) if numbers else (0,)
-            asked.add(
-                Symbol(text, versions.get(number & 0x7FFF, ""), kind & 0xF == 1)
-            )  # without the bit "hidden"; STT_OBJECT
+            asked.add(Symbol(text, versions.get(number & 0x7FFF, ""), kind & 0xF == 1))  # less "hidden"; STT_OBJECT
     return Symbols(frozenset(asked), frozenset(defined))
 
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,11 +119,9 @@ class Sessions:
         self, tags: tuple[str, ...], cases: Collection[Case], budget: float = 0.0, again: bool = False
     ) -> Session:
         """The session of this comparison, which is the same with every budget."""
-        only, asked = (
-            "counts" if self.device == "recorder" else "",
-            (self.own.question, SCALES, 1, budget, self.own.digest),
-        )
-        plan = Plan(tags, self.environment, *asked, only, cases=tuple(sorted(cases)), divides=len(tags) == SIDES)
+        own, only = self.own, "counts" if self.device == "recorder" else ""
+        plan = Plan(tags, self.environment, own.question, SCALES, launches=1, budget=budget, workload=own.digest)
+        plan = replace(plan, only=only, cases=tuple(sorted(cases)), divides=len(tags) == SIDES)
         folder = self.own.folder / SESSIONS
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request, apart=True)
 
