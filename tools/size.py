@@ -14,8 +14,8 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (35_212, 26_000),
-    "lines of Python in torch_history": (22_139, 15_000),
+    "lines of Python outside tests": (35_215, 26_000),
+    "lines of Python in torch_history": (22_142, 15_000),
     "lines of Python in tests": (22_515, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
