@@ -47,9 +47,11 @@ def test_a_second_round_measures_everything_where_two_such_rounds_fit_and_others
     cases: dict[tuple[str, tuple[str, ...]], More] = {
         ("q", (name,)): More(("a", "b"), by, 1) for name, by in (("one", 1.0), ("two", 90.0))
     }
-    asked = (1, 0.5, 17.0), (1, 0.5, 16.9), (0, 0.5, 17.0), (0, 0.5, 3.9), (0, 2.5, 64.0), (0, 2.5, 63.0)
-    chosen = [Effort(cases, 2, 2, 0, {"q": 2.0}, 0, single, {}, start).within(time) for single, start, time in asked]
-    assert [*map(len, chosen)] == [2, 1, 1, 0, 2, 1]
+    asked = (0.5, 17.0), (0.5, 16.9), (0.5, 3.9), (2.5, 21.0), (2.5, 20.9), (2.5, 6.4)
+    chosen = [Effort(cases, 2, 2, 0, {"q": 2.0}, starting=start).within(time) for start, time in asked]
+    assert [*map(len, chosen)] == [2, 1, 0, 2, 1, 0]
+    doubtful = Effort({("q", ("one",)): cases["q", ("one",)]}, 2, 1, 1, {"q": 2.0}, starting=4.0, doubtful=cases)
+    assert [*map(len, map(doubtful.within, (24.0, 23.9, 16.0, 8.0)))] == [2, 2, 2, 1]
 
 
 def test_only_the_releases_of_an_undecided_pair_are_measured_again():

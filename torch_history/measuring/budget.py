@@ -3,13 +3,16 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+import numpy as np
 
 from ..analysis.code import TIMES as TOLD
 from ..analysis.levels import REPEATED, USUAL, weight
 from ..analysis.series import History, Observation, Series, Verdict, history, observations
-from ..analysis.verdicts import Change, compare_history, verdicts_of
+from ..analysis.verdicts import TOLD as VERDICTS
+from ..analysis.verdicts import Change, compare_history, error_rates, evidence_between
 from ..store.launches import Launch
 from .choice import START
 
@@ -21,6 +24,12 @@ FORECAST_FROM = 5
 
 TIMES = (1.5, 2, 3, 4, 6, 8, 12, 16)
 """Times as many rounds that are tried for a forecast."""
+
+UNDECIDED = VERDICTS.index(Verdict.CANT_TELL)
+"""Its code in what is judged."""
+
+LUCK = 1.0
+"""Standard deviations that further rounds may move an estimate to where it is told: one time in six they do."""
 
 LEAST_FILLED, MOST_FILLED, SHARE = 2.0, 4.0, 1 / 8
 """A round of few cases is filled with others until they take such a share of the seconds left, within so many times as long
@@ -55,6 +64,8 @@ class Effort:
     took: Mapping[Case, float] = field(default_factory=dict)
     starting: float = START
     """Seconds that a round takes besides its cases: interpreters are started beside each other."""
+    doubtful: Mapping[Case, More] = field(default_factory=dict)
+    """Cases of which only `hopeless` times are left that would be told with LUCK: they fill rounds."""
 
     @property
     def seconds(self) -> float:
@@ -62,20 +73,21 @@ class Effort:
         return self._all_rounds(self.cases)
 
     def within(self, seconds: float) -> dict[Case, More]:
-        """What to measure next in so many seconds: everything where a second launch may decide some and two such rounds
-        fit, else what can be decided, cheapest first, and others that fill the round."""
-        if self.single and 2 * (self.starting + sum(map(self._once, self.cases))) <= seconds:
-            return dict(self.cases)
+        """What to measure next in so many seconds: everything where two such rounds fit, else what can be decided, cheapest
+        first, and others that fill the round, those in doubt last."""
+        every = {**self.cases, **self.doubtful}
+        if 2 * (self.starting + sum(map(self._once, every))) <= seconds:
+            return every
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         found: dict[Case, More] = {}
         for case in cheapest:
             if self._all_rounds([*found, case]) <= seconds:
                 found[case] = self.cases[case]
         filled = min(max(SHARE * seconds, LEAST_FILLED * self.starting), MOST_FILLED * self.starting)
-        most = min(filled, seconds) if found else seconds - self.starting
-        for case in cheapest:
+        most = min(filled if found else math.inf, seconds - self.starting)
+        for case in [*cheapest, *self.doubtful]:
             if case not in found and sum(map(self._once, [*found, case])) <= most:
-                found[case] = self.cases[case]
+                found[case] = every[case]
         return found
 
     def _all_rounds(self, cases: Collection[Case]) -> float:
@@ -86,7 +98,8 @@ class Effort:
         return self.cases[case].rounds * self._once(case)
 
     def _once(self, case: Case) -> float:
-        return len(self.cases[case].releases) * self.took.get(case, self.cost.get(case[0], 0.0))
+        of = self.cases.get(case) or self.doubtful[case]
+        return len(of.releases) * self.took.get(case, self.cost.get(case[0], 0.0))
 
 
 def left_words(left: Sequence[Effort], command: str) -> str:
@@ -127,10 +140,11 @@ def effort(
     found = history([*beside, *launches])
     ours = {(launch.benchmark, case.parameters) for launch in launches for case in launch.cases}
     told = _divided(found, pairs) if divides else set()
-    needed = forecast(found, pairs)
+    needed, with_luck = forecast(found, pairs), forecast(found, pairs, LUCK)
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
+    doubtful: dict[Case, More] = {}
     series = undecided = hopeless = needless = single = 0
     for pair in pairs:
         for change in compare_history(found, *pair):
@@ -148,17 +162,20 @@ def effort(
             wants = (
                 taken * known if taken > 1 else first_forecast(change.series, observations(found[change.series], *pair))
             )
+            case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             if taken >= FORECAST_FROM and wants > MOST_ROUNDS:
                 hopeless += 1
+                if (lucky := taken * with_luck.get((change.series, pair), math.inf)) <= MOST_ROUNDS:
+                    doubtful[case] = More(pair, lucky - taken, 0)
                 continue
             undecided += 1
             single += taken < 2 and wants == 2
-            case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
             wanted[case] |= dict.fromkeys(pair)
             rounds[case] = max(rounds[case], min(wants, MOST_ROUNDS) - taken, 1.0)
     cases = {case: More(tuple(tags), rounds[case], of_case[case]) for case, tags in wanted.items()}
-    return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {}, starting)
+    of = cases, series, undecided, hopeless, cost(launches), needless, single, took or {}, starting
+    return Effort(*of, {case: more for case, more in doubtful.items() if case not in cases})
 
 
 def _divided(found: History, pairs: Sequence[tuple[str, str]]) -> set[Series]:
@@ -180,23 +197,25 @@ def _holds(change: Change, whole: Change) -> bool:
     return abs(math.log(whole.ratio / change.ratio)) <= REST * abs(math.log(whole.ratio))
 
 
-def forecast(found: History, pairs: Sequence[tuple[str, str]]) -> dict[tuple[Series, tuple[str, str]], float]:
-    """(series, pair) -> the least of TIMES as many rounds that would decide it, for what is not decided and will be."""
+def forecast(
+    found: History, pairs: Sequence[tuple[str, str]], luck: float = 0.0
+) -> dict[tuple[Series, tuple[str, str]], float]:
+    """(series, pair) -> the least of TIMES as many rounds that would decide it, for what is not decided and will be, the
+    estimate as it is or moved by `luck` standard deviations of what the rounds do to it."""
     needed: dict[tuple[Series, tuple[str, str]], float] = {}
     for fit in found.fits.values():
-        waiting = {
-            (series, pair)
-            for series, verdicts in verdicts_of(fit, pairs).items()
-            for pair, verdict in zip(pairs, verdicts, strict=True)
-            if verdict is Verdict.CANT_TELL
-        }
-        for times in TIMES:
-            if not waiting:
-                break
-            after = verdicts_of(fit.with_rounds(times), pairs)
-            told = {one for one in waiting if after[one[0]][pairs.index(one[1])] is not Verdict.CANT_TELL}
-            needed |= dict.fromkeys(told, times)
-            waiting -= told
+        series = list(fit.levels)
+        now = evidence_between(fit, pairs)
+        waiting = now.judged(error_rates(now)).code == UNDECIDED
+        for times in TIMES if waiting.any() else ():
+            after = evidence_between(fit.with_rounds(times), pairs)
+            # An error may be infinite, and no estimate moves by more than a factor of e.
+            moved = luck * np.sqrt(np.maximum(np.minimum(now.error, 1.0) ** 2 - after.error**2, 0.0))
+            farther, nearer = np.abs(after.shift) + moved, np.maximum(np.abs(after.shift) - moved, 0.0)
+            either = [replace(after, shift=shift) for shift in (farther, nearer)]
+            told = waiting & np.any([of.judged(error_rates(of)).code != UNDECIDED for of in either], axis=0)
+            needed |= {(series[i], pairs[j]): times for i, j in np.argwhere(told)}
+            waiting &= ~told
     return needed
 
 
