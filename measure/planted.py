@@ -1,7 +1,7 @@
 """Would the suite see it? A change of known size, put into a call to find out how often it is found.
 
-`torch-history calibrate` sets TORCH_HISTORY_PLANTED for the processes of one arm; nothing is planted without it. Time is
-planted on the host: on a GPU, a call that keeps the queue full hides it.
+`torch-history run --calibrate` sets TORCH_HISTORY_PLANTED for the processes of one arm; nothing is planted without it. Time
+is planted on the host: on a GPU, a call that keeps the queue full hides it.
 """
 
 from __future__ import annotations

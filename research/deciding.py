@@ -57,7 +57,16 @@ def busy(processes: int) -> Iterator[None]:
 
 def calibrated(checkout: Path, minutes: str, question: str) -> tuple[str, dict[str, Any]]:
     """The machine, and what READ says after a calibration in `checkout`. Raises CalledProcessError."""
-    command = [".venv/bin/torch-history", "calibrate", "--again", "--budget", f"{minutes}m", "--question", question]
+    command = [
+        ".venv/bin/torch-history",
+        "run",
+        "--calibrate",
+        "--again",
+        "--budget",
+        f"{minutes}m",
+        "--question",
+        question,
+    ]
     ended = subprocess.run(command, cwd=checkout, stdout=subprocess.DEVNULL, check=False)
     if ended.returncode not in (0, 3):  # 3 says that an aim of the calibration was missed
         raise subprocess.CalledProcessError(ended.returncode, command)

@@ -100,7 +100,7 @@ def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(tmp_path
     for operators, code in ((1, 0), (2, 3)):
         path = keep(tmp_path, operators=operators)
         monkeypatch.setattr(running, "calibrate", lambda *_, path=path: path)
-        answer = CliRunner().invoke(cli.main, ["calibrate", "2.15.0"])
+        answer = CliRunner().invoke(cli.main, ["run", "--calibrate", "2.15.0"])
         assert answer.exit_code == code, answer.output
         assert "The same release under two names" in answer.output
 

@@ -147,13 +147,22 @@ def test_a_sentence_moves_no_terminal(capsys):
     ("words", "said"),
     [
         ("lock 2.15.0", "There is no command 'lock' any more: `make sync`, in a clone, pins packages, too."),
+        ("calibrate", "There is no command 'calibrate' any more: it is `torch-history run --calibrate` now"),
+        ("requirements a.txt", "There is no command 'requirements' any more: `torch-history upgrade FILE`"),
+        ("run --calibrate --size small", "--calibrate measures the suite as it is, so it takes no --size."),
+        ("run --itself", "--itself says how to calibrate: add --calibrate."),
+        (
+            "upgrade a.txt --budget 5m",
+            "--budget is for a file of your own. Requirements are read, and nothing is measured.",
+        ),
+        ("upgrade a.py --from 2.14.1 --gpu V100", "--gpu is for requirements."),
         ("fleet check", "There is no command 'check' any more: times are kept in a folder for each node"),
         ("run 2.15.0 --explain", "There is no option --explain any more: `torch-history explain OLD NEW`"),
         ("fleet run 2.15.0 --executor local", "There is no option --executor any more: `torch-history run`"),
         ("run --no-such", "No such option"),
     ],
 )
-def test_a_command_or_an_option_that_is_gone_says_what_took_its_place(words: str, said: str) -> None:
+def test_what_is_gone_says_what_took_its_place_and_what_does_not_go_together_is_refused(words: str, said: str) -> None:
     answer = command(*words.split())
     assert answer.exit_code == 2
     assert said in answer.stderr

@@ -125,7 +125,7 @@ def test_companions_are_those_of_the_wheels_and_in_order():
 
 def command(*arguments):
     """On a machine that has measured nothing, which is told what the program came with."""
-    return CliRunner(env={"TORCH_HISTORY_MACHINE": "elsewhere"}).invoke(main, ["requirements", *map(str, arguments)])
+    return CliRunner(env={"TORCH_HISTORY_MACHINE": "elsewhere"}).invoke(main, ["upgrade", *map(str, arguments)])
 
 
 def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
@@ -185,7 +185,7 @@ def pull_request(tmp_path):
     real = Path(sys.executable).with_name("torch-history")
     program(
         tmp_path / "bin" / "torch-history",
-        f'if [ "$1" != upgrade ]; then exec {real} "$@"; fi\nfor file; do :; done\n'
+        f'case "$*" in upgrade*.py) ;; *) exec {real} "$@";; esac\nfor file; do :; done\n'
         f'played={tmp_path}/upgrade-$file\nhead -n -1 "$played"; echo why >&2; exit "$(tail -n 1 "$played")"',
     )
     here = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
@@ -267,9 +267,9 @@ def test_a_move_is_answered_without_scipy_and_a_comparison_names_it(tmp_path):
     file = tmp_path / "requirements.txt"
     file.write_text("torch==2.4.0\n")
     program = "import sys; sys.modules['scipy'] = None; from torch_history.__main__ import main; main()"
-    move = ran(sys.executable, "-c", program, "requirements", file, "--to", "2.15.0")
+    move = ran(sys.executable, "-c", program, "upgrade", file, "--to", "2.15.0")
     assert move.stdout.startswith("PyTorch 2.4.0 -> 2.15.0")
-    for command in (["compare", "2.14.1", "2.15.0", "--all"], ["upgrade", file, "--from", "2.14.1"]):
+    for command in (["compare", "2.14.1", "2.15.0", "--all"], ["upgrade", tmp_path / "mine.py", "--from", "2.14.1"]):
         refused = ran(sys.executable, "-c", program, *command, code=None).stderr
         assert f"`{command[0]}` needs the package scipy" in refused
         assert "Traceback" not in refused

@@ -151,7 +151,7 @@ def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]
 
 def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -> str:
     """contract/moves.json: `from to` -> `answer.in_short` of a move from each release of a lane of `machine` to its newest.
-    `torch-history requirements` tells it in a second, and where it is installed without results."""
+    `torch-history upgrade` of requirements tells it in a second, and where it is installed without results."""
     tags = sorted({tag for releases in found.values() for tag in releases}, key=axis.position)
     facts = {tag: read_environment(results, machine, tag, lane) for tag in tags}
     known, missed, told = evidence(results, machine), unconfirmed(results, machine, found), {}

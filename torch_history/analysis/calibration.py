@@ -116,7 +116,7 @@ def read(path: Path) -> Calibration:
     launches = list(read_file(path))
     times, counts = ([one for one in launches if only_counts(one) is counted] for counted in (False, True))
     if not times or (not counts and any(launch.release == LONGER for launch in times)):
-        raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
+        raise SessionError(f"{path} contains no calibration. Run `torch-history run --calibrate`.")
     tag, _, environment = path.stem.partition("-")
     measured = history(times)
     same, longer = (_times(compare_history(measured, FIRST, arm)) for arm in (SECOND, LONGER))

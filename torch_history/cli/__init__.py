@@ -9,7 +9,7 @@ import click
 
 from ..system.errors import UserError
 from ..system.signals import say_stopped, stop_on_signals
-from . import certify, explain, fit, fleet, kit, maintain, report, requirements, run, upgrade
+from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
 from .options import WithFormer
 from .output import refuse
 
@@ -30,6 +30,7 @@ class _Sentences(WithFormer):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
 
     former = {
+        "calibrate": "it is `torch-history run --calibrate` now",
         "document": "`make document`, in a clone",
         **dict.fromkeys(
             ("environment", "facts"),
@@ -37,6 +38,7 @@ class _Sentences(WithFormer):
         ),
         "lock": "`make sync`, in a clone, pins packages, too",
         "metrics": "docs/own-workload.md lists them, and a file that names another is told which there are",
+        "requirements": "`torch-history upgrade FILE` takes a file of requirements, too",
         "results": "`torch-history compare` without releases lists files of your own",
         "sync": "`make sync`, in a clone",
     }
@@ -82,7 +84,7 @@ def main() -> None:
 
 
 for command in (
-    *(run.run, run.calibrate, upgrade.upgrade, fleet.fleet, explain.explain, fit.fit, requirements.requirements),
+    *(run.run, upgrade.upgrade, fleet.fleet, explain.explain, fit.fit),
     *(certify.certify, kit.kit, report.publish, report.compare_stored, report.regressions),
     *(maintain.prune, maintain.check),
 ):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 WHOLE_PATH = click.Path(path_type=Path, resolve_path=True)
 """A path of a file or a folder, made whole before the suite's folder becomes the working one."""
@@ -38,6 +39,11 @@ class Command(click.Command):
                 raise
             why = self.former[error.option_name]
             raise click.UsageError(f"There is no option {error.option_name} any more: {why}.", ctx) from error
+
+
+def is_given(context: click.Context, option: click.Parameter) -> bool:
+    """Whether the command line has this option."""
+    return context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
 
 
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:

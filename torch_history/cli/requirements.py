@@ -1,19 +1,14 @@
-"""The command `requirements`: what moving a project to a newer torch brings, told from its requirements file alone."""
+"""What does moving a project to a newer torch bring? Told from its requirements file alone, for the command `upgrade`."""
 
 import gc
 import json
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..system.errors import UserError
 from . import suite as suites
-from .options import LANE_HELP, lane
 from .output import bold, harmless, machine_of
-from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..releases.axis import Release
@@ -27,25 +22,17 @@ WIDTH, INDENT = 80, 14
 """Columns of a line, and where its words begin."""
 
 
-@click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 the move cannot work as the file stands.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", "last", default="", help="Release to move to, or a newer FILE [default: the newest].")
-@click.option("--gpu", default="", help="Your GPU, such as 'RTX 2080', or its compute capability, such as 7.5.")
-@click.option("--lane", "environment", callback=lane, default=DEFAULT_LANE, show_default=True, help=LANE_HELP)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for a pull request.")
-def requirements(file: Path, last: str, gpu: str, environment: str, as_json: bool, as_markdown: bool) -> None:
-    """Say what moving the torch of FILE to a newer release brings.
+SUFFIXES = (".lock", ".toml", ".txt", ".yaml", ".yml")
+"""Of files of requirements, by which they are told from files that are measured."""
 
-    FILE is a requirements.txt, pyproject.toml, uv.lock, poetry.lock, pylock.toml, Pipfile.lock or environment.yml.
-    Nothing is installed or measured, and no network is asked.
-    """
+
+def move(file: Path, last: str, gpu: str, lane: str, form: str) -> tuple[str, bool]:
+    """What moving the torch of `file` to a newer release brings, in words of a `form` (text, json or markdown), and whether
+    it can work as the file stands. `last`: a release, or a newer file. Nothing is installed, and no network is asked."""
     from ..releases import moving
     from ..releases.requirement_files import read
     from ..releases.wheels import FILE, load
 
-    if as_json and as_markdown:
-        raise click.UsageError("--json and --markdown exclude each other. Choose one.")
     gc.disable()  # what a short command makes goes with its process
     wanted, newer = read(file.resolve()), read(Path(last).resolve()) if Path(last).is_file() else None
     suite = suites.load()
@@ -62,16 +49,12 @@ def requirements(file: Path, last: str, gpu: str, environment: str, as_json: boo
         "changed_too": [row.name for row in rows if row.changed],
         "rows": {row.name: row.words for row in rows},
         "on_the_way": moving.points(old, new, suite.axis),
-        "measured": _measured(suite, environment, old, new),
+        "measured": _measured(suite, f"release-py{lane}", old, new),
     }
     own = f"torch-history upgrade mine.py --from {old.version} --to {new.version}"
     answer |= {"recommended": _recommended(answer), "next": "" if answer["stops"] else own}
-    if as_json:
-        click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
-    else:
-        click.echo(harmless(_markdown(answer)) if as_markdown else _text(answer))
-    if answer["stops"]:
-        sys.exit(3)
+    words = json.dumps(answer, indent=1, ensure_ascii=False) if form == "json" else _text(answer)
+    return harmless(_markdown(answer)) if form == "markdown" else words, not answer["stops"]
 
 
 def _measured(suite: suites.Suite, environment: str, old: "Release", new: "Release") -> dict[str, Any]:

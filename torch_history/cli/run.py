@@ -1,4 +1,4 @@
-"""Commands that measure: `run` and `calibrate`."""
+"""The command `run`, and what other commands that measure share with it."""
 
 import sys
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .options import WHOLE_PATH, Command, duration, python_option
+from .options import WHOLE_PATH, Command, duration, is_given, python_option
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
@@ -132,7 +132,15 @@ FORMER = {
 @click.option(
     "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
 )
-def run(**options: Any) -> None:
+@click.option(
+    "--calibrate",
+    "calibrates",
+    is_flag=True,
+    help="Measure how often verdicts are right on this machine: a release is compared with itself, and with itself plus "
+    "planted changes. It takes an hour without --budget and --within.",
+)
+@click.option("--itself", is_flag=True, help="With --calibrate: plant nothing.")
+def run(calibrates: bool, **options: Any) -> None:
     """Measure RELEASES, and say what changed from each to the next.
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
@@ -142,12 +150,34 @@ def run(**options: Any) -> None:
 
     Press Ctrl+C to interrupt. The same command continues where it stopped.
 
-    Exit code 4 means that nothing ran: no case gave a number on any release.
+    Exit code 4 means that nothing ran: no case gave a number on any release. With --calibrate, 3 means that an aim of
+    docs/generated/calibration.md is missed.
     """
     from . import running
 
-    if not running.measure(Asked.of(**options)):
+    asked = Asked.of(**options)
+    if calibrates:
+        _refuse_others(click.get_current_context())
+        sys.exit(0 if running.calibrated(asked) else 3)
+    if asked.itself:
+        raise click.UsageError("--itself says how to calibrate: add --calibrate.")
+    if not running.measure(asked):
         sys.exit(4)
+
+
+CALIBRATING = (
+    *("calibrates", "itself", "releases", "lane", "device", "questions", "launches", "budget", "within", "again"),
+    *("installed", "interpreter", "recorded_as"),
+)
+
+
+def _refuse_others(context: click.Context) -> None:
+    """Raises UsageError where an option is given that a calibration does not take."""
+    for option in context.command.params:
+        if option.name not in CALIBRATING and is_given(context, option):
+            raise click.UsageError(f"--calibrate measures the suite as it is, so it takes no {option.opts[0]}.")
+    if len(context.params["releases"]) > 1:
+        raise click.UsageError("--calibrate compares one release with itself. Name one.")
 
 
 class LikeRun(Command):
@@ -160,23 +190,3 @@ class LikeRun(Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, help_ = super().get_params(ctx)
         return [*own, *self.taken, help_]
-
-
-CALIBRATING = ("lane", "device", "questions", "launches", "budget", "within", "again", "installed", "interpreter")
-
-
-@click.command(cls=LikeRun, takes=CALIBRATING)
-@click.argument("release", required=False)
-@click.option("--itself", is_flag=True, help="Compare the release with itself only, and plant nothing.")
-def calibrate(release: str | None, **options: Any) -> None:
-    """Measure how often verdicts are right on this machine.
-
-    RELEASE is compared with itself, and with itself plus planted changes. The default is the newest release of the lane.
-    Without --budget and --within it takes an hour.
-
-    Exit code 3 means that an aim of docs/generated/calibration.md is missed.
-    """
-    from . import running
-
-    if not running.calibrated(Asked.of(recorded_as=release, **options)):
-        sys.exit(3)

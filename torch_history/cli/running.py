@@ -1,4 +1,4 @@
-"""What `run` and `calibrate` do once they know what is asked: this module imports all that measures."""
+"""What `run` does once it knows what is asked: this module imports all that measures."""
 
 import contextlib
 import copy
@@ -351,6 +351,8 @@ def explainable(found: Comparison, asked: Asked) -> str:
 
 def calibrated(asked: Asked) -> bool:
     """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
+    named = asked.recorded_as or next(iter(asked.releases), None)
+    asked = replace(asked, releases=())
     found, out, request = suites.load(), console(), requested(asked, None)
     conf, axis = found.config(), found.axis
     asked = replace(asked, budget=None if asked.within else asked.budget or CALIBRATING)
@@ -358,9 +360,9 @@ def calibrated(asked: Asked) -> bool:
     run = Run(asked, found, None, request, conf, out)
     if asked.interpreter is None:
         newest = measurable(list(axis.releases), asked.lane)[0][-1]
-        release = axis.find(asked.recorded_as) if asked.recorded_as else newest
+        release = axis.find(named) if named else newest
     else:
-        release = run.environment.release(axis, asked.recorded_as)
+        release = run.environment.release(axis, named)
     plan = replace(run.plan_of((), ""), budget=asked.budget, within=asked.within)
     with temporary_files(), alone(Path(conf.env_dir)):
         path = calibrate(run, release, plan)

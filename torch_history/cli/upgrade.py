@@ -1,4 +1,4 @@
-"""The command `upgrade`: what does another release change in a file of one's own, and since when?"""
+"""The command `upgrade`: what does another release change in a file of one's own, and since when? What would it bring?"""
 
 import os
 import sys
@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from .explain import MINUTES
-from .options import duration, gigabytes
+from .options import duration, gigabytes, is_given
 from .output import say_taken
+from .requirements import SUFFIXES, move
 from .suite import DEFAULT_LANE
 
 FAILED = 3
-"""Exit code where a function is what --fail-on names."""
+"""Exit code where a function is what --fail-on names, or where a move cannot work as the file of requirements stands."""
 
 NOTHING_RAN = 4
 
@@ -23,10 +24,14 @@ EXPLAIN_BUDGET = "30m"
 """For --explain without a time: three explanations at least."""
 
 
-@click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, 4 nothing ran.")
+@click.command(
+    epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, or the move cannot work as the "
+    "file of requirements stands, 4 nothing ran."
+)
 @click.argument("workload", type=click.Path(path_type=Path))
-@click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
-@click.option("--to", "new", help="The release to move to [default: the newest].")
+@click.option("--from", "old", help="The release in use, or `installed` for that of your environment.")
+@click.option("--to", "new", help="The release to move to, or newer requirements [default: the newest].")
+@click.option("--gpu", help="For requirements: your GPU, such as 'RTX 2080', or its compute capability, such as 7.5.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
 @click.option(
     "--budget", callback=duration, help="Time to measure in, such as 10m. Installing takes none of it. [default: 5m]"
@@ -52,17 +57,37 @@ EXPLAIN_BUDGET = "30m"
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown, for a pull request.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
 def upgrade(
-    workload: Path, old: str, explaining: float | None, fail_on: str | None, form: str | None, **options: Any
+    workload: Path,
+    old: str | None,
+    gpu: str | None,
+    explaining: float | None,
+    fail_on: str | None,
+    form: str | None,
+    **options: Any,
 ) -> None:
     """Say what an upgrade changes in WORKLOAD, and since when.
 
-    WORKLOAD is a file of your own. Both ends are measured first. Where something changed, the releases between are halved
+    WORKLOAD is a file of your own, or the requirements of a project: requirements.txt, pyproject.toml, uv.lock, poetry.lock,
+    pylock.toml, Pipfile.lock or environment.yml. Of these it is said what moving their torch brings. Nothing is installed or
+    measured then, and only --to, --gpu, --lane, --markdown and --json count.
+
+    Of a file of your own both ends are measured first. Where something changed, the releases between are halved
     until the one is found that changed it, each function by itself. --explain then looks for the causes of what became
     slower. See docs/own-workload.md.
 
     Press Ctrl+C to interrupt, which prints what is known. The same command continues where it stopped.
     """
     from ..analysis.compare import failing, parse_fail_on
+
+    if workload.suffix in SUFFIXES:
+        _refuse_measuring(click.get_current_context())
+        said, can_work = move(workload, options["new"] or "", gpu or "", options["lane"], form or "text")
+        click.echo(said)
+        sys.exit(0 if can_work else FAILED)
+    if gpu:
+        raise click.UsageError("--gpu is for requirements. A file of your own is measured on this machine.")
+    if old is None:
+        raise click.MissingParameter(param_type="option", param_hint="'--from'")
     from . import upgrading
 
     try:
@@ -81,3 +106,12 @@ def upgrade(
         sys.exit(NOTHING_RAN)
     if failing(found.comparison, limits):
         sys.exit(FAILED)
+
+
+def _refuse_measuring(context: click.Context) -> None:
+    """Raises UsageError where an option is given that says how to measure."""
+    for option in context.command.params:
+        if option.name not in ("workload", "new", "gpu", "lane", "form") and is_given(context, option):
+            raise click.UsageError(
+                f"{option.opts[0]} is for a file of your own. Requirements are read, and nothing is measured."
+            )

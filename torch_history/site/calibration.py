@@ -1,4 +1,4 @@
-"""docs/generated/calibration.md and what `torch-history calibrate` prints: how often the verdicts were right."""
+"""docs/generated/calibration.md and what `torch-history run --calibrate` prints: how often the verdicts were right."""
 
 import itertools
 import statistics
@@ -43,13 +43,12 @@ The table also has what is reported between releases with the same code. With tw
 intervals hold the difference of the lanes, between neighbours and between releases that are at least {power.FAR} releases
 apart. Two lanes hold wheels of the same sources; these are other builds or one binary, as is told below the table.
 
-`torch-history calibrate` measures one release under two names. Any change reported between them is false. It measures the
-release a third time, with delays of 5, 10 or 20 % of a call, each planted in a sixth of the cases, and {IN_SINGLE} times as
-much in single calls of a sequence. Changes in half of all cases are easier to find than one alone. Counts are measured with
-one more operator, with 4 KiB more at the peak, and with a failure in every case. Sessions, rounds, budget and verdicts are
-those of results. The margin is {MARGIN:.0%}, and {CALL_MARGIN:.0%} for single calls. At most {FALSE_RATE:.0%} of the
-reported changes may be false. The measurements are in `results/<machine>/{FOLDER}/`.
-"""
+`torch-history run --calibrate` measures one release under two names. Any change reported between them is false. It measures
+the release a third time, with delays of 5, 10 or 20 % of a call, each planted in a sixth of the cases, and {IN_SINGLE}
+times as much in single calls of a sequence. Changes in half of all cases are easier to find than one alone. Counts are
+measured with one more operator, with 4 KiB more at the peak, and with a failure in every case. Sessions, rounds, budget and
+verdicts are those of results. The margin is {MARGIN:.0%}, and {CALL_MARGIN:.0%} for single calls. At most {FALSE_RATE:.0%}
+of the reported changes may be false. The measurements are in `results/<machine>/{FOLDER}/`."""
 
 
 def document(results: Path, lanes_of: Mapping[str, Sequence[LaneEvidence]]) -> str:

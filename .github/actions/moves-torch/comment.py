@@ -67,7 +67,7 @@ def move(commit: str, before: Path) -> tuple[list[str], dict[str, Any]] | None:
     changed = said("git", "diff", "-z", "--name-only", "--diff-filter=M", commit, "--", *FORMS).text
     gpu = ["--gpu", os.environ["GPU"]] if os.environ.get("GPU") else []
     for file in filter(None, changed.split("\0")):
-        asked = ["torch-history", "requirements", str(before / file), "--to", file, *gpu]
+        asked = ["torch-history", "upgrade", str(before / file), "--to", file, *gpu]
         answer = said(*asked, "--markdown", codes=range(4))
         if answer.code in (0, CANNOT_WORK):
             return answer.text.splitlines(), json.loads(said(*asked, "--json", codes=range(4)).text)
