@@ -86,7 +86,7 @@ def site_address(_context: click.Context, _option: click.Parameter, value: str) 
 def duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
     """Seconds of an option such as `90s`, `6m` or `2h`; None where it was not given. Raises BadParameter."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", (value or "").strip())
-    if value is not None and match is None:
+    if value is not None and (match is None or not float(match[1])):
         raise click.BadParameter(f"'{value}' is not a duration. Write 90s, 6m or 2h.")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else None
 

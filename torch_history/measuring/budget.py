@@ -112,7 +112,7 @@ def left_words(left: Sequence[Effort], command: str) -> str:
         does = once if sum(one.single for one in left) == undecided else "would probably decide that"
         said.append(f"{_times(undecided)} inconclusive. {command} --budget {minutes}m {does}.")
     if hopeless:
-        said.append(f"{_times(hopeless)} too noisy to be decided. Measure again when the machine is quiet.")
+        said.append(f"{_times(hopeless)} too noisy or too near the margin. Another session may decide: add --again.")
     return " ".join(said)
 
 

@@ -278,7 +278,7 @@ class Session:
         work = self._held(questions) if turn == 2 else defaultdict(dict)
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
         found = self.effort(turn)
-        given_up = f", {found.hopeless} too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
+        given_up = f", {found.hopeless} would need more than {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
         decided = found.series - found.undecided - found.hopeless - found.needless
