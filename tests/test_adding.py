@@ -4,15 +4,10 @@ the checkout, where nothing else is touched, and then measured, checked, listed,
 import json
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from .processes import torch_history
+from .processes import ran, torch_history
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 from .site_data import read_lane
 
@@ -55,46 +50,7 @@ class Addition(_Question, workload=addition):
 '''
 OLD, NEW = "v2.14.1", "v2.15.0"
 METRIC = "operators_and_kernels"
-
-Command = Callable[..., str]
-
-
-@pytest.fixture
-def copy(root, tmp_path) -> Path:
-    """A checkout to which a metric and a question were added."""
-    folder = tmp_path / "checkout"
-    shutil.copytree(root, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "env", "html", "results"))
-    for name, (before, added) in EDITS.items():
-        text = (folder / name).read_text()
-        assert text.count(before) == 1
-        (folder / name).write_text(text.replace(before, added + before))
-    (folder / "workloads" / "addition.py").write_text(WORKLOAD)
-    (folder / "benchmarks" / "addition.py").write_text(QUESTION)
-    return folder
-
-
-@pytest.fixture
-def command(copy) -> Command:
-    """What `torch-history` prints in the copy."""
-    surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
-    return lambda *words: torch_history(*words, cwd=copy, env=surroundings).stdout
-
-
-def require_both(copy: Path, command: Command, environment: str) -> None:
-    """Both are compared, checked and published, from what is stored in the copy."""
-    asked = ("compare", OLD, NEW, "--machine", "test", "--lane", environment, "--json")
-    compared = {(row["question"], row["metric"]) for row in json.loads(command(*asked))["changes"]}
-    assert {("batching", METRIC), ("addition", METRIC), ("addition", "peak_memory")} <= compared
-    assert "addition.Addition" not in command("check")
-    command("publish")
-    index = json.loads((copy / "html" / "data" / "index.json").read_text())
-    assert METRIC in index["metrics"]
-    (lane,) = index["lanes"]
-    series = read_lane(copy / "html" / "data", lane["id"])["series"]
-    published = {(row["question"], row["metric"]) for row in series}
-    assert {("batching", METRIC), ("addition", METRIC), ("addition", "peak_memory")} <= published
-    listed = json.loads((copy / "html" / "asv" / "index.json").read_text())["benchmarks"]
-    assert {f"batching.Batching.track_{METRIC}", f"addition.Addition.track_{METRIC}"} <= set(listed)
+LANE = "release-py3.11"
 
 
 def write_results(copy: Path, versions: dict[str, str]) -> None:
@@ -108,22 +64,40 @@ def write_results(copy: Path, versions: dict[str, str]) -> None:
     write_benchmarks(copy / "results", listed)
     write_machine(copy / "results" / "test")
     for release in (OLD, NEW):
-        lines = [
-            launch_line(release, name, of["version"], [case_of(name, of["params"])], "release-py3.11")
-            for name, of in listed.items()
-        ]
-        numbers = {name: [1000.0] for name in listed}
-        write_release(copy / "results" / "test", release, "release-py3.11", lines, listed, numbers)
+        lines = []
+        for name, of in listed.items():
+            number = {"samples": [1e-3]} if name.endswith("_time") else {"value": 1000}
+            case = {"parameters": [each for (each,) in of["params"]], **number}
+            lines.append(launch_line(release, name, of["version"], [case], LANE))
+        write_release(copy / "results" / "test", release, LANE, lines, listed, {name: [1000.0] for name in listed})
 
 
-def case_of(name: str, params: list[list[str]]) -> dict[str, Any]:
-    number = {"samples": [1e-3]} if name.endswith("_time") else {"value": 1000}
-    return {"parameters": [params[0][0], params[1][0]], **number}
-
-
-def test_what_was_added_is_checked_listed_published_and_compared(copy, command):
+def test_what_was_added_is_checked_listed_published_and_compared(root, tmp_path):
+    copy = tmp_path / "checkout"
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "env", "html", "results"))
+    for name, (before, added) in EDITS.items():
+        text = (copy / name).read_text()
+        assert text.count(before) == 1
+        (copy / name).write_text(text.replace(before, added + before))
+    (copy / "workloads" / "addition.py").write_text(WORKLOAD)
+    (copy / "benchmarks" / "addition.py").write_text(QUESTION)
+    here = {
+        "cwd": copy,
+        "env": {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"},
+    }
     code = "import json; from torch_history.store.sources import here; print(json.dumps(here()))"
-    process = [sys.executable, "-c", code]
-    answer = subprocess.run(process, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, stdout=-1, check=True)
-    write_results(copy, json.loads(answer.stdout))
-    require_both(copy, command, "release-py3.11")
+    write_results(copy, json.loads(ran(sys.executable, "-c", code, **here).stdout))
+
+    compared = torch_history("compare", OLD, NEW, "--machine", "test", "--lane", LANE, "--json", **here).stdout
+    wanted = {("batching", METRIC), ("addition", METRIC), ("addition", "peak_memory")}
+    assert wanted <= {(row["question"], row["metric"]) for row in json.loads(compared)["changes"]}
+    assert "addition.Addition" not in torch_history("check", **here).stdout
+    torch_history("publish", **here)
+    index = json.loads((copy / "html" / "data" / "index.json").read_text())
+    assert METRIC in index["metrics"]
+    (lane,) = index["lanes"]
+    assert wanted <= {
+        (row["question"], row["metric"]) for row in read_lane(copy / "html" / "data", lane["id"])["series"]
+    }
+    listed = json.loads((copy / "html" / "asv" / "index.json").read_text())["benchmarks"]
+    assert {f"batching.Batching.track_{METRIC}", f"addition.Addition.track_{METRIC}"} <= set(listed)

@@ -74,12 +74,9 @@ def report(data: Path, command: Path, where: Path = ROOT, code: int = 0) -> subp
     folder = data.parent
     program(folder / "gh", GH)
     (folder / "titles").touch()
-    surroundings = {
-        **{"PATH": f"{folder}:{os.environ['PATH']}", "TORCH_HISTORY": str(command), "TITLES": str(folder / "titles")},
-        "BODY": str(folder / "body"),
-    }
-    script = [str(ROOT / ".ci" / "report-regressions"), str(data)]
-    return ran(*script, cwd=where, env=os.environ | surroundings, code=code)
+    files = {name.upper(): str(folder / name) for name in ("titles", "body")}
+    surroundings = {**os.environ, **files, "PATH": f"{folder}:{os.environ['PATH']}", "TORCH_HISTORY": str(command)}
+    return ran(ROOT / ".ci" / "report-regressions", data, cwd=where, env=surroundings, code=code)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")

@@ -62,7 +62,6 @@ def peaks(
 
 
 def of(record: Mapping[str, Any], launches: list[Launch]) -> list[Answered]:
-    """What the lanes of one machine answer."""
     told = []
     for lane in dict.fromkeys(each.environment for each in launches):
         found = history(each for each in launches if each.environment == lane)

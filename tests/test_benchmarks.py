@@ -1,7 +1,6 @@
-"""Does asv discover what the workloads promise, does an edit change a version, and may a process fork afterwards? Needs
-torch, NumPy and asv_runner; torch is left to subprocesses, which discover a suite as asv does."""
+"""Does asv discover what the workloads promise, does an edit change a version, and may a process fork afterwards? Asked
+of subprocesses, which discover a suite as asv does. Needs torch, NumPy and asv_runner."""
 
-import importlib.util
 import json
 import shutil
 import sys
@@ -13,16 +12,12 @@ import pytest
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED
 
 from .processes import ROOT, ran
-
-for _name in ("torch", "numpy", "asv_runner"):
-    if importlib.util.find_spec(_name) is None:
-        pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
+from .torch_here import torch  # noqa: F401  without which all here is skipped
 
 PACKAGES = ("benchmarks", "contract", "measure", "recorder", "workloads")
 
 
 def python(code: str, *arguments: str) -> str:
-    """What `code` prints in a process of its own, in the repository."""
     answer = ran(sys.executable, "-c", code, *arguments, cwd=ROOT)
     return answer.stdout
 
@@ -44,16 +39,10 @@ def discover(root, torch_version):
     update_sys_path(folder)
     found = {}
     for benchmark in disc_benchmarks(folder):
-        question = type(benchmark.func.__self__)
         found[benchmark.name] = {
             "version": benchmark.version,
             "unit": benchmark.unit,
-            "param_names": benchmark.param_names,
-            "params": benchmark.params,
-            "types": sorted({type(value).__name__ for values in question.params for value in values}),
-            "metrics": list(question._workload.METRICS),
-            "variants": list(question._workload.variants),
-            "sizes": list(question._workload.sizes),
+            "metrics": list(type(benchmark.func.__self__)._workload.METRICS),
         }
     assert sys.modules["workloads"].__file__.startswith(root), sys.modules["workloads"].__file__
     sys.path[:], sys.meta_path[:] = before
@@ -101,19 +90,7 @@ def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites):
     assert {f"intersection.Intersection.{metric}" for metric in ("track_time", "track_peak_memory")} <= promised
 
 
-def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites):
-    for name, benchmark in suites["in place"].items():
-        assert benchmark["param_names"] == ["variant", "size"], name
-        assert benchmark["types"] == ["str"], name
-        assert benchmark["params"] == [[repr(v) for v in benchmark["variants"]], [repr(s) for s in benchmark["sizes"]]]
-    assert suites["in place"]["intersection.Intersection.track_time"]["params"] == [
-        ["'eager'", "'scripted'", "'traced'", "'compiled'", "'in_place'", "'stacked_eager'", "'stacked_scripted'"],
-        ["'small'", "'paper'"],
-    ]
-
-
 def changed(suites: dict[str, Any], edit: str) -> set[str]:
-    """Names of the benchmarks whose version `edit` changes."""
     before, after = ({name: b["version"] for name, b in suites[suite].items()} for suite in ("in place", edit))
     assert before.keys() == after.keys()
     return {name for name in before if before[name] != after[name]}
@@ -188,10 +165,7 @@ def forked(code, variables):
         told = ["torch-history: " + json.dumps(json.loads(line)["facts"]) for line in channel if line.strip()]
         return told + said.read().splitlines()
 
-said = [forked(code, variables) for code, variables in json.loads(sys.argv[1])]
-torch.cuda.is_available()
-said.append(forked("print(torch.cuda._is_in_bad_fork())", {}))
-print(json.dumps([said, hasattr(torch._C, "_cuda_getDeviceCount")]))
+print(json.dumps([forked(code, variables) for code, variables in json.loads(sys.argv[1])]))
 """
 
 BUILDS = """
@@ -276,25 +250,35 @@ def children() -> SimpleNamespace:
     """What each of CHILDREN printed: the facts that it said of itself, and the rest."""
     usual = {"TORCH_HISTORY_SIZES": "tiny", "TORCH_HISTORY_DEVICE": "cpu"}
     asked = [(code, {**usual, **variables}) for code, variables in CHILDREN.values()]
-    printed, has_cuda = json.loads(python(SERVE, json.dumps(asked)).splitlines()[-1])
+    printed = json.loads(python(SERVE, json.dumps(asked)).splitlines()[-1])
     said: dict[str, list[str]] = {}
     facts: dict[str, dict[str, Any]] = {}
-    for i, name in enumerate([*CHILDREN, "bad fork after CUDA was asked"]):
-        marked = [line for line in printed[i] if line.startswith("torch-history: ")]
+    for name, lines in zip(CHILDREN, printed):  # noqa: B905 - Python 3.9 has no strict
+        marked = [line for line in lines if line.startswith("torch-history: ")]
         facts[name] = {k: v for line in marked for k, v in json.loads(line.partition(": ")[2]).items()}
-        said[name] = [line for line in printed[i] if line not in marked]
-    return SimpleNamespace(said=said, facts=facts, has_cuda=has_cuda)
+        said[name] = [line for line in lines if line not in marked]
+    return SimpleNamespace(said=said, facts=facts)
 
 
-def test_process_forked_after_discovery_can_still_use_cuda(children):
-    assert children.said["bad fork"] == ["False"]
+SAMPLES = "track_time {'samples': [0.25, 0.5], 'number': 1}"
+PEAK = f"track_peak_memory {3 * 50 * 7 * 4}"
+SAID = {
+    "bad fork": ["False"],
+    "first metric": ["built", "timed", "profiled", PEAK],
+    "other metrics": ["track_allocations 3", SAMPLES],
+    "second time": ["built", "timed", "profiled", SAMPLES, "track_allocations 3"],
+    "times alone": ["timed", SAMPLES],
+    "killed": [],
+    "after it": ["failed: CaseFailed the process that measured this case ended before it could answer"],
+    "untold": ["What it returns cannot be told: ZeroDivisionError: division by zero", "track_allocations 3"],
+}
+"""One process of a case times before it profiles, and gives all metrics; one that is asked again is measured again, and one
+whose process was ended is not. What cannot be told costs no number. After discovery a fork can still use CUDA."""
 
 
-def test_process_forked_after_cuda_was_asked_could_not(children):
-    # so that the test above can fail at all
-    if not children.has_cuda:
-        pytest.skip("this torch is built without CUDA, so no fork can be bad")
-    assert children.said["bad fork after CUDA was asked"] == ["True"]
+@pytest.mark.parametrize("child", SAID)
+def test_what_a_child_builds_times_profiles_and_answers(children, child):
+    assert children.said[child] == SAID[child]
 
 
 def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_environment(children):
@@ -323,35 +307,12 @@ def test_who_answers_products_is_said_once_in_a_launch_where_counts_are_taken(ch
     assert children.said["a product"] == children.said["a product again"] == ["1"]
 
 
-def test_all_metrics_of_a_case_come_from_one_process_that_times_before_it_profiles(children):
-    peak = f"track_peak_memory {3 * 50 * 7 * 4}"
-    samples = "track_time {'samples': [0.25, 0.5], 'number': 1}"
-    assert children.said["first metric"] == ["built", "timed", "profiled", peak]
-    assert children.said["other metrics"] == ["track_allocations 3", samples]
-
-
-def test_metric_that_is_asked_again_is_measured_again(children):
-    samples = "track_time {'samples': [0.25, 0.5], 'number': 1}"
-    assert children.said["second time"] == ["built", "timed", "profiled", samples, "track_allocations 3"]
-
-
-def test_rounds_after_the_first_may_leave_the_counts_out(children):
-    assert children.said["times alone"] == ["timed", "track_time {'samples': [0.25, 0.5], 'number': 1}"]
-
-
 def test_counts_may_be_taken_without_times(children):
     said = children.said["counts alone"]
     assert said[0] == "profiled"
     assert said[1].startswith("track_operators ")
     assert said[2:] == ["skipped: times were not asked for: TORCH_HISTORY_ONLY names something else"]
     assert "not_asked" in children.facts["counts alone"]
-
-
-def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(children):
-    assert children.said["killed"] == []
-    assert children.said["after it"] == [
-        "failed: CaseFailed the process that measured this case ended before it could answer"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -383,10 +344,3 @@ def test_wrong_result_fails_and_is_neither_timed_nor_counted(children):
     again = sentence.replace("WrongResult ", "CaseFailed WrongResult: ")
     assert children.said["wrong result"] == [sentence, again]
     assert not children.facts["wrong result"].keys() & {"unavailable", "not_asked"}
-
-
-def test_why_a_result_cannot_be_told_is_said_and_costs_no_number(children):
-    assert children.said["untold"] == [
-        "What it returns cannot be told: ZeroDivisionError: division by zero",
-        "track_allocations 3",
-    ]

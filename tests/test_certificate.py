@@ -92,7 +92,6 @@ def test_a_card_that_is_unknown_and_another_wheel_are_refused():
 
 
 def described(card: Card, name: str) -> dict[str, Any]:
-    """What a driver says of a card."""
     numbers = {
         str(number): value
         for member in members()

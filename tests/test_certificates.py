@@ -40,11 +40,8 @@ def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path):
     assert found.equal == set(TOLD["agreed"])
     assert found.different == {"intersection scripted small": {"waits", "kernels"}}
     assert found.words == f"a real {GPU}'s, certificate of v2.11.0"
-
-
-def test_cases_that_agree_may_be_named_with_what_of_them_was_compared(tmp_path):
-    path = write(tmp_path, {**TOLD, "agreed": {"intersection eager small": ["waits"]}})
-    assert parse(path).equal == {"intersection eager small"}
+    named = write(tmp_path, {**TOLD, "agreed": {"intersection eager small": ["waits"]}})  # with what was compared
+    assert parse(named).equal == {"intersection eager small"}
 
 
 @pytest.mark.parametrize(

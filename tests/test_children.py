@@ -37,7 +37,6 @@ with get_context("fork").Pool(2, lambda: (os.write(1, b"%d\\n" % os.getpid()), t
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 @pytest.mark.parametrize("code", [STARTED, STARTED_BY_ASV, POOLED], ids=["started", "by asv", "pooled"])
 def test_a_child_dies_with_a_parent_that_is_killed(code):
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -54,7 +53,6 @@ def test_a_child_dies_with_a_parent_that_is_killed(code):
             os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once():
     code = (
         "import os\nfrom contract import children\nfunction = children.dies_with_parent()\n"

@@ -137,21 +137,26 @@ def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "code", "sentence"),
     [
-        (["2.0.1", "2.5.1"], "There is no result of v2.5.1 in release-py3.11 on here. Known: v2.0.1, v2.1.2."),
-        (["2.0.1", "2.0.1"], "v2.0.1 was named twice. Name two releases."),
-        (["2.0.1", "2.99"], "'2.99' is no PyTorch release on the axis."),
-        (["2.0.1", "2.1.2", "--machine", "there"], "no results of a machine 'there'. There are results of here."),
-        (["2.0.1", "2.1.2", "--question", "gather"], "no question gather in v2.0.1 and v2.1.2. Known: selection."),
-        (["2.0.1", "2.1.2", "--metric", "joy"], "There is no metric joy in v2.0.1 and v2.1.2. Known: operators,"),
-        (["2.0.1", "2.1.2", "--lane", "e"], "There is no environment e on here. Known: release-py3.11."),
+        (["2.0.1", "2.5.1"], 1, "There is no result of v2.5.1 in release-py3.11 on here. Known: v2.0.1, v2.1.2."),
+        (["2.0.1", "2.0.1"], 1, "v2.0.1 was named twice. Name two releases."),
+        (["2.0.1", "2.99"], 1, "'2.99' is no PyTorch release on the axis."),
+        (["2.0.1", "2.1.2", "--machine", "there"], 1, "no results of a machine 'there'. There are results of here."),
+        (["2.0.1", "2.1.2", "--question", "gather"], 1, "no question gather in v2.0.1 and v2.1.2. Known: selection."),
+        (["2.0.1", "2.1.2", "--metric", "joy"], 1, "There is no metric joy in v2.0.1 and v2.1.2. Known: operators,"),
+        (["2.0.1", "2.1.2", "--lane", "e"], 1, "There is no environment e on here. Known: release-py3.11."),
+        (["2.0.1", "2.1.2", "--fail-on", "slowr:5%"], 2, "does not know 'slowr'"),
+        (["2.0.1", "2.1.2", "--fail-on", "slower:five"], 2, "'five' is not a threshold"),
+        (["2.0.1", "2.1.2", "--fail-on", "broke:5%"], 2, "'broke' takes no threshold"),
+        (["2.0.1", "2.1.2", "--fail-on", ""], 2, "does not know ''"),
+        (["2.0.1", "2.1.2", "--json", "--markdown"], 2, "Choose one"),
     ],
 )
-def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(results, arguments, sentence):
+def test_what_is_not_there_or_is_wrong_usage_is_refused_in_a_sentence(results, arguments, code, sentence):
     upgrade(results)
     answer = command(*arguments)
-    assert answer.exit_code == 1
+    assert answer.exit_code == code
     assert sentence in answer.stderr.replace("\n", " ")
 
 
@@ -177,23 +182,6 @@ def test_series_beyond_a_threshold_fails(results, limits, code, failed):
 def test_count_that_came_from_none_is_beyond_every_threshold(results):
     store(results, *series("operators", [0], [1]))
     assert command("2.0.1", "2.1.2", "--fail-on", "more:1000%").exit_code == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--fail-on", "slowr:5%"], "does not know 'slowr'"),
-        (["--fail-on", "slower:five"], "'five' is not a threshold"),
-        (["--fail-on", "broke:5%"], "'broke' takes no threshold"),
-        (["--fail-on", ""], "does not know ''"),
-        (["--json", "--markdown"], "Choose one"),
-    ],
-)
-def test_wrong_usage_is_exit_code_2(results, arguments, sentence):
-    upgrade(results)
-    answer = command("2.0.1", "2.1.2", *arguments)
-    assert answer.exit_code == 2
-    assert sentence in answer.stderr
 
 
 def test_json_has_the_documented_keys_and_no_others(results):
@@ -280,9 +268,7 @@ def test_what_is_not_seen_is_shown():
     ("verdict", "ratio", "low", "high", "said"),
     [
         (Verdict.SLOWER, 1.29, 1.27, 1.31, "SLOWER 1.29 times (1.27 to 1.31)."),
-        (Verdict.SLOWER, 1.4, 1.3, 2.5, "SLOWER 1.40 times (1.30 to 2.50)."),
         (Verdict.FASTER, 0.8, 0.78, 0.82, "FASTER 1.25 times (1.22 to 1.28)."),
-        (Verdict.SLOWER, 6.04, 5.8, 6.2, "SLOWER 6.04 times (5.80 to 6.20)."),
         (Verdict.FASTER, 0.25, 0.2, 0.5, "FASTER 4.00 times (2.00 to 5.00)."),
         (Verdict.SAME, 1.003, 0.988, 1.02, "SAME (0.99 to 1.02 times)."),
     ],

@@ -27,30 +27,27 @@ def found(interpreter: float = 0.003, memory: float = 0.002, **more: Any) -> dic
         (found(memory=0.005), USUAL, "work without torch (memory) took "),
         (found(interpreter=1.0), USUAL[:2], ""),
         (found(stolen=2 * STOLEN), [], "the host took 10% of the processors' time away"),
+        *((found(others=OTHERS), [], ""), (found(others=0.25), [], "other processes kept 25% of the processors busy")),
+        (
+            found(gpu={"throttled": "0x44", "throttled_share": 0.4}),
+            USUAL,
+            "the GPU held its clocks back for 40% of its work",
+        ),
+        (found(gpu={"throttled": "0x4", "throttled_share": 0.05}), USUAL, ""),
+        *((found(gpu={"celsius": 60.0}), USUAL, ""), (found(gpu={"unknown": "nvidia-smi is not there"}), USUAL, "")),
     ],
 )
-def test_slow_controls_and_stolen_time_are_a_disturbance(lap, before, said):
+def test_slow_controls_stolen_time_others_and_a_gpu_that_holds_back_for_long_are_a_disturbance(lap, before, said):
     assert disturbance(lap, before).startswith(said)
     assert bool(disturbance(lap, before)) is bool(said)
 
 
-def test_work_of_others_is_a_disturbance(monkeypatch):
-    assert disturbance(found(others=OTHERS), []) == ""
-    assert disturbance(found(others=0.25), []) == "other processes kept 25% of the processors busy"
+def test_work_of_others_is_what_the_processors_did_beside_the_threads_that_measure(monkeypatch):
     monkeypatch.setattr(conditions.os, "cpu_count", lambda: 4)
     ticking(monkeypatch, (0, 0, 0), (200, 200, 0), (400, 400, 0))
     watch = Watch(gpu=False, threads=1)
     watch._controls = [(0.003, 0.002)]
     assert watch.lap()["others"] == 0.25
-
-
-def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments():
-    held = found(gpu={"throttled": "0x44", "throttled_share": 0.4})
-    said = "the GPU held its clocks back for 40% of its work (limit of power, heat, by the hardware)"
-    assert disturbance(held, USUAL) == said
-    assert disturbance(found(gpu={"throttled": "0x4", "throttled_share": 0.05}), USUAL) == ""
-    assert disturbance(found(gpu={"celsius": 60.0}), USUAL) == ""
-    assert disturbance(found(gpu={"unknown": "nvidia-smi is not there"}), USUAL) == ""
 
 
 def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypatch):

@@ -41,22 +41,12 @@ def test_the_page_names_every_constant():
     assert {name for name, _ in SAID} == constants().keys() - ELSEWHERE.keys()
 
 
-def test_usual_deviations_in_the_page_are_those_of_the_code():
+def test_usual_deviations_and_the_rounding_in_the_page_are_those_of_the_code():
     words = " ".join(PAGE.split())
-    repeated, once = levels.USUAL[True], levels.USUAL[False]
-    assert (
-        f"noise, rounds and sessions are {_per_cent(repeated)} for repeated calls, with w = {repeated.freedom:g}; "
-        f"for others {_per_cent(once)}, with w = {once.freedom:g}."
-    ) in words
-
-
-def _per_cent(usual: levels.Usual) -> str:
-    noise, of_round, session = (f"{100 * of:g} %" for of in (usual.noise, usual.round, usual.session))
-    return f"{noise}, {of_round} and {session}"
-
-
-def test_the_rounding_of_an_interval_in_the_page_is_that_of_the_code():
-    assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j a byte" in PAGE
+    assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j a byte" in words
+    for of, usual in (("are", levels.USUAL[True]), ("others", levels.USUAL[False])):
+        noise, of_round, session = (f"{100 * part:g} %" for part in (usual.noise, usual.round, usual.session))
+        assert re.search(rf"{of} {noise}, {of_round} and {session}[^;]* with w = {usual.freedom:g}[;.]", words)
 
 
 @pytest.mark.parametrize("name", ["MARGIN", "FALSE_RATE", "ERROR_RATE", "POWER"])

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import compare, verdicts_of
-from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, Effort, More, effort, forecast
+from torch_history.measuring.budget import FORECAST_FROM, TIMES, Effort, More, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 from .test_launches import some_launch
@@ -29,18 +29,6 @@ def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], round
                 some_launch(f"{release}{turn}", started_at=when, duration=2.0 * len(cases), cases=cases, **which)
             )
     return found
-
-
-def test_only_what_cannot_be_told_is_gone_on_with():
-    quiet = {f"quiet {i}": 1.0 for i in range(12)}
-    old, new = {**quiet, "slower": 1.0, "noisy": 1.0}, {**quiet, "slower": 1.5, "noisy": 1.0}
-    noise = {**dict.fromkeys(quiet, 0.002), "slower": 0.005, "noisy": 0.06}
-    found = effort(launches({"a": old, "b": new}, noise, rounds=6), [("a", "b")])
-    assert found.series == 14
-    assert [parameters[0] for _, parameters in found.cases] == ["'noisy'"]
-    ((releases, rounds, undecided),) = found.cases.values()
-    assert (releases, undecided) == (("a", "b"), 1)
-    assert 1 <= rounds <= MOST_ROUNDS
 
 
 def test_a_second_round_measures_everything_where_two_such_rounds_fit_and_others_what_is_decided_quickest():

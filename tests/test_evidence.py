@@ -69,20 +69,16 @@ def test_evidence_is_read_back_as_it_was_written(tmp_path):
         *({"words": "x" * (causes.LONGEST_WORDS + 1)}, {"words": "\u202e"}, {"numbers": [[-1], [1]]}),
         {"old": "v2.12.0"},
         {"places": [{"kind": "planet", "name": "a", "old": 1, "new": 1, "low": 1, "high": 1}]},
+        {},
     ],
-    ids=lambda changed: "-".join(changed),
+    ids=lambda changed: "-".join(changed) or "too large",
 )
 def test_what_is_no_evidence_is_left_out_and_named_by_check(tmp_path, caplog, changed):
     path = stored(tmp_path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+    text = json.dumps({**json.loads(path.read_text()), **changed})
+    path.write_text(text if changed else text + " " * causes.LARGEST)
     assert list(causes.read(tmp_path / "results", "here")) == []
     assert [problem for problem in problems(tmp_path) if path.name in problem]
-
-
-def test_evidence_that_is_too_large_is_refused(tmp_path):
-    path = stored(tmp_path)
-    path.write_text(path.read_text() + " " * causes.LARGEST)
-    assert list(causes.read(tmp_path / "results", "here")) == []
 
 
 def problems(tmp_path: Path) -> list[str]:
@@ -97,10 +93,6 @@ def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_pat
     assert any("there is no release v9.9.9 on the axis" in problem for problem in problems(tmp_path))
 
 
-def machine(tmp_path: Path, name: str, device: str = "cpu") -> None:
-    write_machine(tmp_path / "results" / name, cpu=f"AMD EPYC ({name})", device=device)
-
-
 def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
     return [(one.words, one.seen_on) for one in known_causes(tmp_path / "results", name)]
 
@@ -110,8 +102,8 @@ def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
     [("cpu", "CAUSE", "; seen on another machine (AMD EPYC here)"), ("recorder", "CAUSE", ""), ("cpu", "UNKNOWN", "")],
 )
 def test_a_cause_that_another_processor_showed_names_it_and_nothing_else_is_told(tmp_path, device, verdict, said):
-    machine(tmp_path, "here")
-    machine(tmp_path, "there", device)
+    for name, on in (("here", "cpu"), ("there", device)):
+        write_machine(tmp_path / "results" / name, cpu=f"AMD EPYC ({name})", device=on)
     stored(tmp_path, structs.replace(EVIDENCE, verdict=verdict))
     assert told(tmp_path, "here") == [(EVIDENCE.words, "")]
     assert told(tmp_path, "there") == ([(EVIDENCE.words + said, "AMD EPYC here")] if said else [])

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,22 +28,16 @@ METRICS = {
 
 
 def command(*words: str) -> str:
-    """What the program prints in this checkout."""
     program = Path(sys.executable).with_name("torch-history")
     return ran(program, *words, timeout=900, env={**os.environ, "COLUMNS": "200"}).stdout
-
-
-def measured(root: Path, name: str) -> list[dict[str, Any]]:
-    file = str(root / "docs" / "examples" / f"{name}.py")
-    command("run", "--workload", file, OLD, NEW, "--rounds", "1")
-    found: list[dict[str, Any]] = json.loads(command("compare", "--workload", file, OLD, NEW, "--json"))["changes"]
-    return found
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_an_example_gives_its_metrics_on_two_releases(root, name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    changes = measured(root, name)
+    file = str(root / "docs" / "examples" / f"{name}.py")
+    command("run", "--workload", file, OLD, NEW, "--rounds", "1")
+    changes = json.loads(command("compare", "--workload", file, OLD, NEW, "--json"))["changes"]
     given = {
         change["metric"].replace(" ", "_")
         for change in changes

@@ -38,16 +38,15 @@ TAGS = [f"v2.{minor}.0" for minor in range(10, 16)]
 RUN = ("run", *TAGS, "--only", "counts", "--nodes", "2")
 
 
-def launch(release: str, number: int, metric: str = "operators", duration: float = 1.0) -> Launch:
+def launch(release: str, number: int) -> Launch:
+    name, of = secrets.token_hex(8), "selection.Selection.track_operators"
     cases = (Case((str(number),), value=1.0),)
-    name, of = secrets.token_hex(8), f"selection.Selection.track_{metric}"
-    return Launch("s", 1, name, release, "release-py3.11", of, "v", "2026-11-23T10:00:00Z", duration, {}, cases)
+    return Launch("s", 1, name, release, "release-py3.11", of, "v", "2026-11-23T10:00:00Z", 1.0, {}, cases)
 
 
-def write(results: Path, launches: list[Launch]) -> None:
+def write(results: Path, one: Launch) -> None:
     write_machine(results / MACHINE)
-    for one in launches:
-        append_launches(results / MACHINE / f"{one.release}-release-py3.11.jsonl", [one])
+    append_launches(results / MACHINE / f"{one.release}-release-py3.11.jsonl", [one])
 
 
 def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
@@ -59,7 +58,7 @@ def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
             time.sleep(float(os.environ.get(PAUSE, "0")))
             if Path(order.env, "full").exists():
                 raise UserError("The disk of this node is full.")
-            write(attempt / RESULTS, [launch(release, number)])
+            write(attempt / RESULTS, launch(release, number))
 
 
 class Local:
@@ -131,7 +130,6 @@ def here(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 @pytest.fixture
 def local(here: Here, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
-    """`here`, with processes in the place of Slurm."""
     monkeypatch.setattr(fleets, "Slurm", Local)
     yield here
     if (here.env / FLEETS).exists():
@@ -165,12 +163,12 @@ def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monk
 def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path):
     of = Job(tmp_path)
     first = of.begin()
-    write(first / RESULTS, [before := launch(TAGS[0], 0)])
+    write(first / RESULTS, before := launch(TAGS[0], 0))
     with (first / RESULTS / MACHINE / f"{TAGS[0]}-release-py3.11.jsonl").open("a") as stream:
         stream.write('{"torn')
     second = of.begin()
-    write(first / RESULTS, [launch(TAGS[0], 1)])
-    write(second / RESULTS, [after := launch(TAGS[0], 1)])
+    write(first / RESULTS, launch(TAGS[0], 1))
+    write(second / RESULTS, after := launch(TAGS[0], 1))
     for attempt in (second, first):
         (attempt / FINISHED).touch()
         of.close(attempt)
@@ -242,9 +240,7 @@ WRONG = [("--question", "typo"), ("--device", "gpu"), *(("--sbatch", value) for 
 
 
 @pytest.mark.parametrize(("option", "value"), WRONG)
-def test_an_option_that_no_node_could_follow_is_refused(
-    option: str, value: str, here: Here, played_slurm: Any, tmp_path: Path
-) -> None:
+def test_an_option_that_no_node_could_follow_is_refused(option, value, here, played_slurm, tmp_path):
     assert ("Nothing was submitted" if option == "--sbatch" else value) in here(*RUN, option, value, code=1)
     assert not (tmp_path / "asked").exists()
 

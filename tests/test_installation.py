@@ -71,11 +71,10 @@ def install(conf: Config, tag: str = "v2.0.1") -> Path:
     return Path("env", f"{tag}-py{LANE}").resolve()
 
 
-def lock_all(wheels: Path, tag: str = "v2.0.1", version: str = "2.0.1") -> None:
-    torch = f"torch=={version}"
-    write_lock(
-        {"helper==1.0": write_wheel(wheels, "helper==1.0"), torch: write_wheel(wheels, torch, requires="helper")}, tag
-    )
+def lock_all(wheels: Path, tag: str = "v2.0.1", helper: str = "") -> None:
+    """A torch that needs a helper, whose module is `helper`, and the lock of both."""
+    packages = {"helper==1.0": {"body": helper}, f"torch=={tag[1:]}": {"requires": "helper"}}
+    write_lock({package: write_wheel(wheels, package, **of) for package, of in packages.items()}, tag)
 
 
 def test_local_version_in_a_folder_of_the_resolvers_is_not_taken(conf, wheels):
@@ -122,12 +121,7 @@ def test_digests_are_of_what_was_installed_wherever_that_is(conf, wheels):
     environments.prune(Path("env"), lambda tag: True)
     assert environments.digests(install(conf)) == first
     environments.prune(Path("env"), lambda tag: True)
-    write_lock(
-        {
-            "helper==1.0": write_wheel(wheels, "helper==1.0", body="evil = True\n"),
-            "torch==2.0.1": write_wheel(wheels, "torch==2.0.1", requires="helper"),
-        }
-    )
+    lock_all(wheels, helper="evil = True\n")
     second = environments.digests(install(conf))
     assert second["torch==2.0.1"] == first["torch==2.0.1"]
     assert second["helper==1.0"] != first["helper==1.0"]
@@ -148,7 +142,7 @@ def test_prune_leaves_what_other_projects_use(conf, wheels, tmp_path, monkeypatc
 
 
 def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, wheels):
-    lock_all(wheels, "v2.1.0", "2.1.0")
+    lock_all(wheels, "v2.1.0")
     other = install(conf, "v2.1.0")
     lock_all(wheels)
     folder = install(conf)
@@ -307,40 +301,25 @@ environments.ReleaseEnvironment(conf, sys.argv[2], {}, {}).install_project(conf,
 """
 
 
-class Program:
-    """Starts programs that install v2.0.1 by a uv that takes its time; `said` is what each such uv has said."""
-
-    def __init__(self, here: Path) -> None:
-        self.here, self.script = here, program(here / "uv", SCRIPT.format(python=sys.executable, here=str(here)))
-
-    def start(self, steps: int, ears: str = "hearing") -> subprocess.Popen[Any]:
-        command = [sys.executable, "-c", PROGRAM, str(self.script), LANE, ears]
-        return subprocess.Popen(command, cwd=self.here, env={**os.environ, "FOR": str(steps), "PYTHONPATH": str(ROOT)})
-
-    @property
-    def said(self) -> list[list[str]]:
-        path = self.here / "said"
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-
-    def writer(self) -> int:
-        """The process of the uv that writes; waits until one does."""
-        until(lambda: self.said and Path("env", NAME, "written").exists())
-        return int(self.said[-1][1])
-
-
 @pytest.mark.parametrize(("ears", "steps"), [("hearing", 1000), ("deaf", 60)])
 def test_uv_ends_with_a_killed_program_or_keeps_the_lock_and_the_next_start_builds_anew(conf, tmp_path, ears, steps):
-    programs = Program(tmp_path)
-    first = programs.start(steps, ears)
-    writer = programs.writer()
+    script = program(tmp_path / "uv", SCRIPT.format(python=sys.executable, here=str(tmp_path)))
+    told, written = tmp_path / "said", Path("env", NAME, "written")
+
+    def start(steps: int, ears: str = "hearing") -> subprocess.Popen[Any]:
+        command = [sys.executable, "-c", PROGRAM, str(script), LANE, ears]
+        return subprocess.Popen(command, env={**os.environ, "FOR": str(steps), "PYTHONPATH": str(ROOT)})
+
+    first = start(steps, ears)
+    until(written.exists)
+    writer = int(told.read_text().split()[-1])
     first.send_signal(signal.SIGKILL)
     first.wait(10)
     if ears == "hearing":
         until(lambda: not lives(writer), 1)
     assert lives(writer) == (ears == "deaf")
-    assert programs.start(steps=2).wait(30) == 0
-    assert [what for what, _ in programs.said] == ["begins", *["ends"] * (ears == "deaf"), "begins", "ends"]
-    written = Path("env", NAME, "written").read_text().split()
-    assert len(written) == 2
-    assert str(writer) not in written
+    assert start(steps=2).wait(30) == 0
+    assert told.read_text().split()[::2] == ["begins", *["ends"] * (ears == "deaf"), "begins", "ends"]
+    assert len(written.read_text().split()) == 2
+    assert str(writer) not in written.read_text().split()
     assert Path("env", NAME, MARK).exists()

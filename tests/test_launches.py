@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asv import util
 from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
@@ -34,7 +33,7 @@ BYTES: dict[str, Any] = {
     "unit": "bytes",
 }
 
-FACTS = 'torch-history: {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1}\ntorch-history: {"device": "cpu"}'
+FACTS = {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1, "device": "cpu"}
 TRACEBACK = """\
 Traceback (most recent call last):
   File "benchmarks/common.py", line 103, in setup
@@ -51,20 +50,16 @@ SAID: dict[int, Told] = {}
 """What the cases of the last `answer` told, as if their processes had just ended."""
 
 
-def facts_and_output(text: str) -> tuple[dict[str, Any], str]:
-    """Lines that begin with the program's name stand for what goes through the channel, all others for what is printed."""
-    told = [line for line in text.splitlines() if line.startswith("torch-history: ")]
-    facts = {k: v for line in told for k, v in json.loads(line.partition(": ")[2]).items()}
-    return facts, "\n".join(line for line in text.splitlines() if line not in told)
-
-
-def answer(values: list[Any], said: dict[int, str] | None = None, status: int = 0) -> BenchmarkResult:
-    """asv's answer: a list stands for samples, anything else is a value; `said` is what each case told and printed."""
+def answer(
+    values: list[Any], said: dict[int, dict[str, Any]] | None = None, status: int = 0, printed: str = ""
+) -> BenchmarkResult:
+    """asv's answer: a list stands for samples, anything else is a value; `said` are the facts that each case told, and
+    `printed` is what those that have no result printed."""
     samples = [value if isinstance(value, list) else None for value in values]
     results = [value if of_case is None else True for value, of_case in zip(values, samples, strict=True)]
     SAID.clear()
-    for i, text in (said or {}).items():
-        SAID[i] = Told(*facts_and_output(text), status, results[i], samples[i])
+    for i, facts in (said or {}).items():
+        SAID[i] = Told(facts, printed if results[i] is None else "", status, results[i], samples[i])
     number = [None if of_case is None else 1 for of_case in samples]
     return BenchmarkResult(results, samples, number, errcode=status, stderr="", profile=None)
 
@@ -91,19 +86,13 @@ def file_of(folder: Path, tag: str = "v2.0.1", ending: str = "jsonl") -> Path:
 
 
 def asvs(folder: Path, tag: str = "v2.0.1") -> Results:
-    """asv's own file, read by asv."""
     return Results.load(str(file_of(folder, tag, "json")), machine_name="a-machine")
 
 
 @pytest.fixture(autouse=True)
-def no_refusals(monkeypatch) -> None:
-    for key in list(environments.refusals):
-        monkeypatch.delitem(environments.refusals, key)
-
-
-@pytest.fixture(autouse=True)
-def quiet(warned) -> None:
-    """Warnings go to the list `warned`."""
+def anew(warned) -> None:
+    """Nothing was refused or said before, and warnings go to the list `warned`."""
+    environments.refusals.clear()
     SAID.clear()
     recording._ended.clear()
 
@@ -123,7 +112,7 @@ def test_launch_keeps_samples_case_by_case(tmp_path):
     assert launch.duration == pytest.approx(12.345, abs=0.01)
     facts = dict(launch.facts)
     assert facts.pop("load") >= 0
-    assert facts == {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1, "device": "cpu"}
+    assert facts == FACTS
 
 
 def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp_path):
@@ -138,8 +127,8 @@ def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp
 
 
 def test_skipped_case_keeps_the_reason_it_printed(tmp_path):
-    said = {2: f'{FACTS}\ntorch-history: {{"unavailable": "torch.compile needs torch >= 2.0"}}'}
-    keep(tmp_path, TIME, answer([*SAMPLES[:2], math.nan, math.nan], said))
+    said = {**FACTS, "unavailable": "torch.compile needs torch >= 2.0"}
+    keep(tmp_path, TIME, answer([*SAMPLES[:2], math.nan, math.nan], {2: said}))
     launch = stored(tmp_path)[0]
     assert launch.cases[2] == Case(CASES[2], unavailable="torch.compile needs torch >= 2.0")
     assert launch.cases[3] == Case(CASES[3], unavailable="skipped without a reason")
@@ -147,8 +136,8 @@ def test_skipped_case_keeps_the_reason_it_printed(tmp_path):
     assert "unavailable" not in launch.facts
 
 
-def reason(tmp_path: Path, said: str, status: int) -> str:
-    keep(tmp_path, TIME, answer([*SAMPLES[:3], None], {3: said} if said else {}, status))
+def reason(tmp_path: Path, printed: str) -> str:
+    keep(tmp_path, TIME, answer([*SAMPLES[:3], None], {3: FACTS}, 1, printed))
     case = stored(tmp_path)[0].cases[3]
     assert case.number is None
     assert not case.unavailable
@@ -169,10 +158,10 @@ Look into the documentation to learn more.
 def test_failed_case_keeps_what_a_long_message_says_first(tmp_path):
     before = TRACEBACK.rstrip().rpartition("\n")[0]
     first = "UnpicklingError: Weights only load failed, do those steps: (1) Set `weights_only` to False."
-    assert reason(tmp_path, f"{FACTS}\n{before}{LONG}", 1) == first
+    assert reason(tmp_path, before + LONG) == first
     raised = "\ntorch._dynamo.exc.BackendCompilerFailed: backend raised:\nInvalidCxxCompiler: No compiler\n\nSet TORCH"
     (tmp_path / "other").mkdir()
-    assert reason(tmp_path / "other", f"{FACTS}\n{before}{raised}", 1) == (
+    assert reason(tmp_path / "other", before + raised) == (
         "BackendCompilerFailed: backend raised: InvalidCxxCompiler: No compiler"
     )
 
@@ -188,16 +177,6 @@ BY_SUITE = TRACEBACK.rpartition("\n")[0] + "\nmeasure.device.NotMeasured: what i
 BY_THE_CASE = BY_ASV.replace("    with open(", '    track()\n  File "/place/mine.py", line 3, in f\n    open(')
 
 
-def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_path, warned):
-    path = file_of(tmp_path)
-    append_launches(path, [some_launch("aa"), some_launch("bb")])
-    path.write_bytes(path.read_bytes()[:-40])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
-    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
-    append_launches(path, [some_launch("cc")])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
-
-
 @pytest.mark.parametrize(
     ("said", "ours"),
     [
@@ -208,7 +187,7 @@ def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_pat
     ids=["asv's file", "a file of the suite", "told by the process before", "a file of the case", "a wrong result"],
 )
 def test_failure_of_the_suite_is_told_apart_from_one_of_what_it_measures(tmp_path, said, ours):
-    assert reason(tmp_path, f"{FACTS}\n{said}", 1).startswith(OURS) == ours
+    assert reason(tmp_path, said).startswith(OURS) == ours
 
 
 def test_case_that_the_suite_could_not_measure_keeps_why(tmp_path):
@@ -236,21 +215,6 @@ def test_stored_failure_of_the_suite_is_read_as_one(failed, device, ours):
     )
     (case,) = Launch.from_json(launch.to_json()).cases
     assert (case.unmeasured, case.failed) == ((failed, "") if ours else ("", failed))
-
-
-def test_each_case_keeps_its_own_exit_status(tmp_path):
-    empty = "asv: failed to parse benchmark result: Expecting value: line 1 column 1 (char 0)"
-    given = answer([None] * 4)
-    ends = [("", -11), (empty, -257), ("", 3), ("asv: benchmark timed out (timeout 300s)", util.TIMEOUT_RETCODE)]
-    SAID.update({i: Told({}, output, status) for i, (output, status) in enumerate(ends)})
-    keep(tmp_path, TIME, given._replace(errcode=3))
-    words = [case.reason for case in stored(tmp_path)[0].cases]
-    assert words[0].startswith("the process was ended by signal 11 ")
-    assert words[1:] == [
-        "the process ended without an answer",
-        "the process ended with exit status 3 and no answer",
-        f"{OURS}benchmark timed out (timeout 300s)",
-    ]
 
 
 def tell(text: str) -> None:
@@ -337,7 +301,7 @@ def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path):
         assert "import failed" in case.failed
 
 
-NOT_ASKED = 'torch-history: {"not_asked": "size paper was not asked for: set TORCH_HISTORY_SIZES=paper"}'
+NOT_ASKED = {"not_asked": "size paper was not asked for: set TORCH_HISTORY_SIZES=paper"}
 
 
 def test_size_not_asked_for_is_no_case_and_leaves_what_asv_knew(tmp_path):
@@ -392,7 +356,7 @@ def test_refused_release_writes_nothing(tmp_path, monkeypatch):
 )
 def test_another_torch_than_the_release_is_warned_of(tmp_path, warned, torch, warns):
     recorded = results()
-    add(recorded, TIME, answer(SAMPLES, {0: f'torch-history: {{"torch": "{torch}"}}'}))
+    add(recorded, TIME, answer(SAMPLES, {0: {"torch": torch}}))
     assert len(warned) == warns
     if warns:
         assert f"torch {torch} was measured" in warned[0]
@@ -426,19 +390,8 @@ def test_launch_comes_back_from_one_line_as_it_was(tmp_path, cases):
     assert stored(tmp_path) == [launch, some_launch("bb")]
 
 
-def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch):
-    import asv.commands.find
-    import asv.commands.run
-
-    for command in (asv.commands.run, asv.commands.find):
-        monkeypatch.setattr(command, "Results", Results)
-    recording.setup()
-    assert asv.commands.run.Results is RecordedResults
-    assert asv.commands.find.Results is RecordedResults
-
-
-def environment_said(torch: str) -> str:
-    return f'{FACTS}\ntorch-history: {{"environment": {{"torch": "{torch}", "packages": ["numpy==1.26.4"]}}}}'
+def environment_said(torch: str) -> dict[str, Any]:
+    return {**FACTS, "environment": {"torch": torch, "packages": ["numpy==1.26.4"]}}
 
 
 def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchmarks(tmp_path):
@@ -457,8 +410,8 @@ def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchm
 
 def test_who_answered_is_kept_with_the_environment_and_stays_where_a_later_launch_did_not_ask(tmp_path):
     answers = {"products float32 square": "MKL SGEMM"}
-    asked = f"{environment_said('2.0.1')}\ntorch-history: {json.dumps({'libraries': answers})}"
-    for said in (asked, environment_said("2.0.1"), environment_said("2.0.1+cpu")):
+    asked = environment_said("2.0.1")
+    for said in ({**asked, "libraries": answers}, asked, environment_said("2.0.1+cpu")):
         keep(tmp_path, TIME, answer([[0.25], [1.0], [0.5], [2.0]], said={0: said}))
         newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
         assert newest["libraries"] == answers
@@ -466,18 +419,14 @@ def test_who_answered_is_kept_with_the_environment_and_stays_where_a_later_launc
     assert all("libraries" not in launch.facts for launch in stored(tmp_path))
 
 
-def found_said(**found: Any) -> str:
-    return f"{FACTS}\ntorch-history: {json.dumps({'found': found})}"
-
-
 def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(tmp_path):
     said = {
-        0: found_said(peak_memory=8, time=[0.25, 0.5]),
-        1: found_said(peak_memory=16, time={"unavailable": "no time here"}),
-        2: f"{FACTS}\n{TRACEBACK}",
-        3: f'{FACTS}\ntorch-history: {{"not_asked": "size paper was not asked for"}}',
+        0: {**FACTS, "found": {"peak_memory": 8, "time": [0.25, 0.5]}},
+        1: {**FACTS, "found": {"peak_memory": 16, "time": {"unavailable": "no time here"}}},
+        2: FACTS,
+        3: {**FACTS, **NOT_ASKED},
     }
-    given = answer([8, 16, None, math.nan], said=said, status=1)
+    given = answer([8, 16, None, math.nan], said=said, status=1, printed=TRACEBACK)
     recorded = results()
     add(recorded, BYTES, given)
     told = of_sibling(TIME, SAID)
@@ -497,8 +446,8 @@ def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(t
 
 
 def test_what_would_have_been_told_of_a_metric_is_kept_with_its_number_and_with_no_other(tmp_path):
-    growth = found_said(peak_memory={"value": 0, "detectable": 771}, time=[0.25], kept={"value": 21, "detectable": 1})
-    given = answer([0, 0, 0, 0], said={0: f'{growth}\ntorch-history: {{"detectable": 771}}'})
+    grown = {"peak_memory": {"value": 0, "detectable": 771}, "time": [0.25], "kept": {"value": 21, "detectable": 1}}
+    given = answer([0, 0, 0, 0], said={0: {**FACTS, "found": grown, "detectable": 771}})
     recorded = results()
     add(recorded, BYTES, given, selected_idx=[0])
     for sibling in (TIME, {**BYTES, "name": "intersection.Intersection.track_kept"}):

@@ -69,7 +69,6 @@ def levels_of(launches: Launches, random: Random = RANDOM) -> Levels:
 
 
 def contrast(found: Levels, old: int, new: int) -> tuple[float, float, float]:
-    """The difference of two levels, its variance and its degrees of freedom."""
     said = found.contrasts(np.array([old]), np.array([new]))
     return float(said.shift[0]), float(said.error[0] ** 2), float(said.freedom[0])
 

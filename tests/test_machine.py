@@ -24,33 +24,21 @@ model name	: Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz
 """
 
 
-class Box:
-    """The machine to be described, as its tools and files show it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.bin = folder / "bin"
-        self.cpuinfo = folder / "cpuinfo"
-        self.bin.mkdir()
-        self.cpuinfo.write_text(CPUINFO)
-
-    def nvidia_smi(self, script: str) -> None:
-        program(self.bin / "nvidia-smi", script)
-
-
 @pytest.fixture(autouse=True)
-def box(tmp_path, monkeypatch) -> Box:
-    box = Box(tmp_path)
-    monkeypatch.setenv("PATH", str(box.bin))
+def box(tmp_path, monkeypatch) -> Path:
+    """The machine to be described: a folder with its tools, and with `cpuinfo`."""
+    (tmp_path / "cpuinfo").write_text(CPUINFO)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("MACHINE", "DEVICE", "THREADS"):
         monkeypatch.delenv(f"TORCH_HISTORY_{name}", raising=False)
-    monkeypatch.setattr(machine, "Path", lambda path: box.cpuinfo if path == "/proc/cpuinfo" else Path(path))
+    monkeypatch.setattr(machine, "Path", lambda path: tmp_path / "cpuinfo" if path == "/proc/cpuinfo" else Path(path))
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 16)
     monkeypatch.setattr(machine.os, "sysconf", {"SC_PHYS_PAGES": 2**25 - 1300, "SC_PAGE_SIZE": 4096}.__getitem__)
     monkeypatch.setattr(machine.platform, "system", lambda: "Linux")
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(Machine, "hardcoded_machine_name", None)
-    return box
+    return tmp_path
 
 
 CPU_RECORD = {
@@ -71,7 +59,7 @@ H200 = "echo 'NVIDIA H200, 570.86.15'"
 )
 def test_machine_is_named_after_what_measures_on_it(box, monkeypatch, script, device, record):
     if script:
-        box.nvidia_smi(script)
+        program(box / "nvidia-smi", script)
     if device:
         monkeypatch.setenv("TORCH_HISTORY_DEVICE", device)
     assert machine.describe() == record
@@ -84,7 +72,9 @@ def test_more_threads_are_another_machine(monkeypatch):
 
 
 def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box):
-    box.cpuinfo.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n")
+    (box / "cpuinfo").write_text(
+        "cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n"
+    )
     assert machine.describe()["machine"] == "amd-epyc-family-26-model-2-16-cores"
 
 
@@ -104,7 +94,7 @@ def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch):
 )
 def test_gpu_that_is_recorded_is_the_first_that_may_be_used_if_any(box, monkeypatch, visible, name):
     ids = f'*--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; *--id*) exit 6;; *) {H200};;'
-    box.nvidia_smi(f'case "$*" in {ids} esac')
+    program(box / "nvidia-smi", f'case "$*" in {ids} esac')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     record = machine.describe()
     assert (record["device"], record.get("gpu")) == ("cuda" if name else "cpu", name)

@@ -2,10 +2,8 @@
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
@@ -76,9 +74,8 @@ def test_random_strings_stay_in_their_span_of_code():
 HOSTILE = "a` | [planted](https://planted.example) <b>planted</b> ![p](x) `"
 
 
-@pytest.fixture
-def hostile(tmp_path) -> Path:
-    """Results whose machine, environment, variant and reasons are called HOSTILE, as far as a disk allows."""
+def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(tmp_path, warned, monkeypatch):
+    """Of results whose machine, environment, variant and reasons are called HOSTILE, as far as a disk allows."""
     machine = HOSTILE.replace("/", "_")
     folder = tmp_path / machine
     write_machine(folder, device="recorder", card="turing", cpu=HOSTILE)
@@ -96,15 +93,10 @@ def hostile(tmp_path) -> Path:
                     benchmark=f"question{HOSTILE}.Own.track_{metric}".replace(".example", ""), cases=cases,
                 )  # fmt: skip
                 append_launches(path, [replace(one, round=turn)])
-    return tmp_path
-
-
-def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile, warned, monkeypatch):
     monkeypatch.setattr(document.compare, "tell", lambda *_: [SimpleNamespace(where=HOSTILE, said=HOSTILE)])
-    (folder,) = hostile.iterdir()
-    lanes = {folder.name: document.by_lane(read_launches(hostile, folder.name))}
-    assert lanes[folder.name]
-    pages = {"recorded": document.recorded(hostile, lanes, AXIS, []), "coverage": coverage.document(lanes, AXIS)}
+    lanes = {machine: document.by_lane(read_launches(tmp_path, machine))}
+    assert lanes[machine]
+    pages = {"recorded": document.recorded(tmp_path, lanes, AXIS, []), "coverage": coverage.document(lanes, AXIS)}
     for name, page in pages.items():
         assert "planted" in page
         tokens = list(flat(PARSER.parse(page)))

@@ -88,18 +88,8 @@ def test_what_can_be_measured_is_listed_with_unit_and_meaning():
     [
         ([0, 0, 0], [900, 1000, 1300], "HUNGRIER by 1,000 B at each call (900 to 1,300 B), from 0 B to 1,000 B."),
         ([900, 1000, 1300], [0, 100, 0], "LEANER by 1,000 B at each call (800 to 1,300 B), from 1,000 B to 0 B."),
-        (
-            [1000, 1100, 1200],
-            [2000, 2100, 2500],
-            "HUNGRIER by 1,000 B at each call (800 to 1,500 B), from 1,100 B to 2,100 B.",
-        ),
         ([1000, 1010], [1005, 1020], "SAME at 1,012 B at each call (-5 to 20 B more)."),
-        ([0, 0], [0, 0], "SAME at 0 B at each call."),
-        (
-            [1000, 1300],
-            [1200, 1500],
-            "INCONCLUSIVE, from 1,150 B to 1,350 B at each call (-100 to 500 B more): the launches ",
-        ),
+        ([1000, 1300], [1200, 1500], "INCONCLUSIVE, from 1,150 B to 1,350 B at each call (-100 to 500 B more)"),
     ],
 )
 def test_growth_is_told_with_the_interval_of_its_change(olds, news, said):

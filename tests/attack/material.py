@@ -1,11 +1,7 @@
 """What is attacked: a folder of results with two releases, and the command run on it within bounds of time and memory."""
 
-import json
-import os
+import multiprocessing
 import resource
-import signal
-import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,31 +24,29 @@ def command(*arguments: str) -> Result:
     return test_robust.command(*arguments)
 
 
-def within(seconds: float, work: Callable[[], Any], memory: int = MEMORY) -> Any:
-    """What `work` returns, as JSON carries it, from a forked process that may use `memory` bytes. Raises AssertionError
-    where it raises, or takes longer: then it is ended."""
-    with tempfile.TemporaryFile("w+") as answered:
-        child = os.fork()
-        if not child:
-            try:
-                os.setpgid(0, 0)
-                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-                try:
-                    answer = {"answer": work()}
-                except BaseException as error:
-                    answer = {"raised": f"{type(error).__name__}: {error}"[-3000:]}
-                answered.write(json.dumps(answer))
-                answered.flush()
-            finally:
-                os._exit(0)  # whatever happens: a second process must never go on with the tests of the first
-        ends = time.monotonic() + seconds
-        while not os.waitpid(child, os.WNOHANG)[0]:
-            if time.monotonic() > ends:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                raise AssertionError(f"it did not end within {seconds:.0f} seconds")
-            time.sleep(0.005)
-        answered.seek(0)
-        found = json.loads(answered.read() or '{"raised": "it ended without an answer"}')
-    assert "answer" in found, found["raised"]
-    return found["answer"]
+def within(seconds: float, work: Callable[[], Any]) -> Any:
+    """What `work` returns, from a forked process that may use MEMORY bytes. Raises AssertionError where it raises, or takes
+    longer: then it is ended."""
+    forking = multiprocessing.get_context("fork")
+    answers, answered = forking.Pipe(duplex=False)
+
+    def answer() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        try:
+            answered.send(("", work()))
+        except BaseException as error:
+            answered.send((f"{type(error).__name__}: {error}"[-3000:], None))
+
+    process = forking.Process(target=answer)
+    process.start()
+    answered.close()
+    try:
+        assert answers.poll(seconds), f"it did not end within {seconds:.0f} seconds"
+        raised, found = answers.recv()
+    except EOFError:
+        raised = "it ended without an answer"
+    finally:
+        process.kill()
+        process.join()
+    assert not raised, raised
+    return found

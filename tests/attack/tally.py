@@ -76,7 +76,6 @@ class Attacks:
 
 
 def page() -> str:
-    """The page with the table of this run, a row for each kind of attack."""
     rows = [f"| {words} | {TRIED[kind]} | {SURVIVED[kind]} |" for kind, words in CLASSES.items()]
     table = "\n".join(["| attack | tried | survived |", "|---|---:|---:|", *rows])
     return between(PAGE, (BEGIN, END, table))

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-import pytest
+from torch_history.measuring import machine
 
 from .material import command, fill
 
@@ -23,19 +23,16 @@ def digest(folder: Path) -> dict[str, str]:
     return found
 
 
-@pytest.fixture
-def checkout(root, tmp_path, monkeypatch) -> Path:
-    """A checkout that may be lost, in a home folder of its own; the working folder."""
-    from torch_history.measuring import machine
-
+def test_folder_that_publish_did_not_make_is_left_as_it_is(root, tmp_path, attacks, monkeypatch):
+    """The working folder is a checkout that may be lost, in a home folder of its own."""
     home = tmp_path / "home"
-    folder = home / "work" / "checkout"
-    folder.mkdir(parents=True)
+    checkout = home / "work" / "checkout"
+    checkout.mkdir(parents=True)
     for name in ("asv.conf.json", "releases.toml", "releases.lock"):
-        shutil.copy(root / name, folder)
+        shutil.copy(root / name, checkout)
     for name in (".git", "env", "results", "docs"):
-        (folder / name).mkdir()
-        (folder / name / "kept").write_text("of value")
+        (checkout / name).mkdir()
+        (checkout / name / "kept").write_text("of value")
     foreign = home / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("of value")
@@ -43,14 +40,9 @@ def checkout(root, tmp_path, monkeypatch) -> Path:
     (home / "a-file").write_text("of value")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr(machine, "describe", lambda: {"machine": "here"})
-    monkeypatch.chdir(folder)
-    fill(folder / "results")
-    return folder
-
-
-def test_folder_that_publish_did_not_make_is_left_as_it_is(checkout, attacks, monkeypatch):
+    monkeypatch.chdir(checkout)
+    fill(checkout / "results")
     attack = attacks("folders")
-    home = checkout.parents[1]
     for number, target in enumerate([checkout, checkout / "results", checkout / ".git", home / "foreign", home]):
         (home / f"link-{number}").symlink_to(target)
     given = [

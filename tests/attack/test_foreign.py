@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import program, ran, torch_history
+from tests.processes import ROOT, program, ran, torch_history
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
 from tests.test_robust import BENCHMARKS, RESULTS, Change, changed
@@ -125,8 +125,6 @@ def of(results: Path) -> tuple[str, str]:
 
 
 def shown(results: Path, html: Path) -> set[str]:
-    """The machines that the published site shows."""
-
     def published() -> str:
         found = command("publish", "--html-dir", str(html), *of(results))
         assert found.exit_code == 0, found.output
@@ -260,7 +258,6 @@ def repository(folder: Path, ran: Path) -> None:
 
 def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
     attack = attacks("repositories")
-    root = Path(__file__).resolve().parents[2]
     subprocess.run(["git", "init", "-q", tmp_path / "checkout"], check=True)
     for place in ("results", "results/certificates", "results/here/causes"):
         folder = tmp_path / "checkout" / place
@@ -268,7 +265,7 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
         (folder / "file").write_text("x")
         with attack(f"a repository, and a bare one, in {place}"):
             repository(folder / "nested", tmp_path / "ran")
-            said = ran(root / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
+            said = ran(ROOT / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
             assert f"{place}/nested/.git" in said.stderr
             log = ["git", "-C", str(tmp_path / "checkout"), "log", "--oneline"]
             assert ran(*log, code=None).stdout == ""
@@ -277,7 +274,7 @@ def test_a_repository_within_the_results_is_not_committed(tmp_path, attacks):
             for part in (folder / "nested" / ".git").iterdir():
                 part.rename(folder / "nested" / part.name)
             (folder / "nested" / ".git").rmdir()
-            said = ran(root / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
+            said = ran(ROOT / ".ci" / "commit", "x", "results", cwd=tmp_path / "checkout", code=1)
             assert f"{place}/nested/HEAD" in said.stderr
             shutil.rmtree(folder / "nested")
 
@@ -347,7 +344,6 @@ def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(tmp_path, mon
 
 
 def refusal(path: Path) -> str:
-    """Why the file is not measured."""
     try:
         OwnWorkload.of(path)
     except SessionError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import until
 from tests.test_releases import environments, suite  # noqa: F401
 
 from .test_signals import has_handlers, started
@@ -60,17 +61,12 @@ def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_proce
         surroundings = {"HOME": str(suite), "PYTHONPATH": str(suite), "TORCH_HISTORY_MACHINE": "test"}
         with attack(number.name):
             process = started(asked, suite, TORCH_HISTORY_TOKEN=token, **surroundings)
-            deadline = time.monotonic() + 120
-            while len(stored_lines(suite)) <= len(kept) and time.monotonic() < deadline:
-                time.sleep(0.1)
+            until(lambda: len(stored_lines(suite)) > len(kept), 120)  # noqa: B023
             time.sleep(attack.random.uniform(0, 4))
             assert has_handlers(process.pid), "it ended by itself"
             process.send_signal(number)
             said = process.communicate(timeout=60)[1]
-            deadline = time.monotonic() + 5
-            while having(token) and time.monotonic() < deadline:
-                time.sleep(0.1)
-            assert not having(token), "a process lives on"
+            until(lambda: not having(token), 5)  # noqa: B023
             assert "Traceback" not in said, said[-400:]
             if number != signal.SIGKILL:
                 assert process.returncode == 128 + number, process.returncode

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import ran
+from tests.processes import ran, until
 
 from .material import RELEASES, fill
 
@@ -32,7 +32,6 @@ def started(words: list[str], folder: Path, **variables: str) -> "subprocess.Pop
 
 
 def of_group(group: int) -> list[str]:
-    """The living processes of a process group."""
     listed = ran("ps", "-eo", "pgid=,stat=,args=").stdout
     found = [line.split(None, 2) for line in listed.splitlines()]
     return [line[-1] for line in found if line[0] == str(group) and not line[1].startswith("Z")]
@@ -67,10 +66,7 @@ def test_command_that_is_stopped_leaves_nothing(results, tmp_path, root, attacks
                 heard = has_handlers(process.pid)
                 process.send_signal(number)
                 said = process.communicate(timeout=30)[1]
-                ends = time.monotonic() + 2
-                while of_group(process.pid) and time.monotonic() < ends:
-                    time.sleep(0.05)
-                assert not of_group(process.pid), "a process lives on"
+                until(lambda: not of_group(process.pid), 2)  # noqa: B023
                 answered += heard
                 if number == signal.SIGKILL or not heard:
                     continue  # nothing of the program can answer: Python has not run its first line yet

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.test_releases import Command, command, environments, suite  # noqa: F401
+from torch_history.system.scratch import is_own
 
 pytestmark = pytest.mark.releases
 
@@ -102,8 +103,9 @@ def test_a_misbehaving_workload_loses_only_its_own_case(
         assert len(children) >= 100
         assert not [child for child in children if Path(f"/proc/{child}").exists()]
     with attack("what is left in the temporary folder"):
-        left = [path for path in Path(os.environ.get("TMPDIR", "/tmp")).glob("torch-history-*") if stale(path)]
-        assert left == []
+        # folders of others, at work now, are locked
+        left = [path for path in Path(os.environ.get("TMPDIR", "/tmp")).glob("torch-history-*") if is_own(path)]
+        assert not [path for path in left if not any(path.iterdir())]
 
 
 def stored(suite: Path, release: str) -> dict[str, list[dict[str, Any]]]:  # noqa: F811
@@ -122,10 +124,3 @@ def right(name: str, case: dict[str, Any]) -> bool:
         said = case.get("failed") or case.get("unmeasured", "")
         return re.search(REASONS[name], said) is not None
     return case.get("value", -1) >= 0
-
-
-def stale(folder: Path) -> bool:
-    """Whether a scratch folder of this suite's run was left behind: those of others, at work now, are locked."""
-    from torch_history.system.scratch import is_own
-
-    return is_own(folder) and not any(folder.iterdir())
