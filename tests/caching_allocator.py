@@ -1,5 +1,6 @@
 """PyTorch's caching allocator as its documentation and comments describe it: it knows nothing of the recorder."""
 
+import itertools
 from dataclasses import dataclass
 
 MIB = 2**20
@@ -63,14 +64,11 @@ cudaMalloc."""
 
 @dataclass(eq=False)
 class Block:
-    """Part of a segment, with its neighbours there."""
+    """Part of a segment."""
 
     size: int
     address: int
-    pool: str
     held: bool = False
-    before: "Block | None" = None
-    after: "Block | None" = None
 
 
 class Allocator:
@@ -79,24 +77,22 @@ class Allocator:
     where 512 bytes, or in large segments more than 1 MiB, are left."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.pools: dict[bool, list[list[Block]]] = {True: [], False: []}  # whether it is small -> its segments
         self.allocated = self.reserved = self.peak_allocated = self.peak_reserved = self._next = 0
 
     def take(self, asked: int) -> Block | None:
         """A block for a tensor; None where the card has no room."""
         size = max(512, -(-asked // 512) * 512)
-        pool = "small" if size <= MIB else "large"
-        fitting = [block for block in self.blocks if block.pool == pool and not block.held and block.size >= size]
-        block = min(fitting, key=lambda one: (one.size, one.address), default=None) or self._segment(size, pool)
-        if block is None:
+        is_small = size <= MIB
+        pool = self.pools[is_small]
+        fitting = [(one, of) for of in pool for one in of if not one.held and one.size >= size]
+        if not fitting and not (fitting := self._segment(size, is_small)):
             return None
+        block, segment = min(fitting, key=lambda found: (found[0].size, found[0].address))
         rest = block.size - size
-        if rest >= 512 if pool == "small" else rest > MIB:
-            new = Block(rest, block.address + size, pool, before=block, after=block.after)
-            if block.after:
-                block.after.before = new
-            block.size, block.after = size, new
-            self.blocks.append(new)
+        if rest >= 512 if is_small else rest > MIB:
+            segment.insert(segment.index(block) + 1, Block(rest, block.address + size))
+            block.size = size
         block.held = True
         self.allocated += block.size
         self.peak_allocated = max(self.peak_allocated, self.allocated)
@@ -105,32 +101,32 @@ class Allocator:
     def give_back(self, block: Block) -> None:
         block.held = False
         self.allocated -= block.size
-        for left, right in ((block.before, block), (block, block.after)):
-            if left and right and not left.held and not right.held:
-                left.size, left.after = left.size + right.size, right.after
-                if right.after:
-                    right.after.before = left
-                self.blocks.remove(right)
-                block = left
+        (segment,) = (of for pool in self.pools.values() for of in pool if block in of)
+        for left, right in itertools.pairwise([*segment]):
+            if not left.held and not right.held:
+                right.size, right.address = left.size + right.size, left.address
+                segment.remove(left)
 
     def empty(self) -> None:
         """Returns whole free segments to the card."""
-        for block in [one for one in self.blocks if not (one.held or one.before or one.after)]:
-            self.blocks.remove(block)
-            self.reserved -= block.size
+        for pool in self.pools.values():
+            for segment in [of for of in pool if len(of) == 1 and not of[0].held]:
+                pool.remove(segment)
+                self.reserved -= segment[0].size
 
-    def _segment(self, size: int, pool: str) -> Block | None:
-        whole = 2 * MIB if pool == "small" else 20 * MIB if size < 10 * MIB else -(-size // (2 * MIB)) * 2 * MIB
+    def _segment(self, size: int, is_small: bool) -> list[tuple[Block, list[Block]]]:
+        """The block of a new one, with that; none where the card has no room."""
+        whole = 2 * MIB if is_small else 20 * MIB if size < 10 * MIB else -(-size // (2 * MIB)) * 2 * MIB
         if self.reserved + whole > CARD:
             self.empty()
         if self.reserved + whole > CARD:
-            return None
-        block = Block(whole, self._next, pool)
+            return []
+        segment = [Block(whole, self._next)]
+        self.pools[is_small].append(segment)
         self._next += whole
-        self.blocks.append(block)
         self.reserved += whole
         self.peak_reserved = max(self.peak_reserved, self.reserved)
-        return block
+        return [(segment[0], segment)]
 
 
 def expected(events: str) -> list[int]:

@@ -147,21 +147,18 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
-    """A page of a browser without network and memory, which fails the test on a console error or a request elsewhere. Its
-    size is the fixture's parameter."""
-    width, height = getattr(request, "param", (1200, 900))
+    """A page of a browser without network and memory, which fails the test on a console error or a request elsewhere. The
+    fixture's parameter is whether its policy is left out."""
     complaints: list[str] = []
-
-    def elsewhere(url: str) -> list[str]:
-        return [] if url.startswith(("file:", "data:", "blob:")) else [url]
-
-    # Waiting for a condition evaluates text in the page, which its policy forbids; another test visits each page under it.
-    context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, bypass_csp=True)
+    here = ("file:", "data:", "blob:")
+    # Waiting for a condition evaluates text in the page, which its policy forbids; one test visits each page under it.
+    free = getattr(request, "param", True)
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, accept_downloads=True, bypass_csp=free)
     context.set_offline(True)
     tab = context.new_page()
     tab.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
     tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda request: complaints.extend(elsewhere(request.url)))
+    tab.on("request", lambda request: None if request.url.startswith(here) else complaints.append(request.url))
     yield tab
     context.close()
     assert complaints == []

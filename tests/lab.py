@@ -9,6 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from packaging.version import Version
+
 from contract.metrics import METRICS, STEADY, metric_of
 from torch_history.releases.axis import Axis
 from torch_history.store.sources import versions
@@ -65,23 +67,15 @@ def write_lab(folder: Path) -> Path:
     machine = results / MACHINE
     write_machine(machine, num_cpu="4")
     listed = {
-        name: benchmark(name, version, _params(_question(name)), metric_of(name).unit)
+        name: benchmark(name, version, [[*map(repr, of[question])] for of in (VARIANTS, SIZES)], metric_of(name).unit)
         for name, version in versions(ROOT).items()
-        if _question(name) in SIZES
+        if (question := name.partition(".")[0]) in SIZES
     }
     write_benchmarks(results, listed)
     for environment, releases in RELEASES.items():
         for release in releases:
             _write_release(machine, environment, release, listed)
     return results
-
-
-def _question(name: str) -> str:
-    return name.partition(".")[0]
-
-
-def _params(question: str) -> list[list[str]]:
-    return [[repr(variant) for variant in VARIANTS[question]], [repr(size) for size in SIZES[question]]]
 
 
 def _sessions(environment: str, release: str) -> list[int]:
@@ -112,18 +106,17 @@ def _write_release(machine: Path, environment: str, release: str, listed: dict[s
 def _facts(environment: str, release: str) -> dict[str, Any]:
     """What was measured, as a line of `.environments`; it differs from release to release."""
     year = RELEASES[environment].index(release)
-    packages = [f"numpy==1.{20 + year}.0", "filelock==3.0", f"sympy==1.{10 + year // 2}", f"torch=={release}"]
-    about: dict[str, Any] = {
-        **{"torch": release, "cuda": f"12.{year}", "onednn": f"3.{year}.1", "mkl": "2024.2"},
-        "numpy": f"1.{20 + year}.0",
-    }
-    about |= {"fuses_on_cpu": _at_least("2.1.0", release) is False, "python": environment[-4:], "packages": packages}
+    numpy = f"1.{20 + year}.0"
+    packages = [f"numpy=={numpy}", "filelock==3.0", f"sympy==1.{10 + year // 2}", f"torch=={release}"]
+    about: dict[str, Any] = {"torch": release, "cuda": f"12.{year}", "onednn": f"3.{year}.1", "mkl": "2024.2"}
+    about |= {"numpy": numpy, "fuses_on_cpu": not _has("2.1.0", release)}
+    about |= {"python": environment[-4:], "packages": packages}
     return {"id": hashlib.sha256(f"{environment} {release}".encode()).hexdigest()[:8], "environment": about}
 
 
-def _at_least(release: str, than: str) -> bool:
-    """Whether release `than` is `release` or newer."""
-    return [*map(int, than.split("."))] >= [*map(int, release.split("."))]
+def _has(since: str, release: str) -> bool:
+    """Whether a release has what there is since another."""
+    return Version(release) >= Version(since)
 
 
 def _case(
@@ -132,7 +125,7 @@ def _case(
     question, metric = name.partition(".")[0], METRICS[name.rpartition(".track_")[2]]
     variant, size = (parameter.strip("'") for parameter in parameters)
     case: dict[str, Any] = {"parameters": list(parameters)}
-    if variant == "compiled" and not _at_least("2.0.0", release):
+    if variant == "compiled" and not _has("2.0.0", release):
         return {**case, "unavailable": "torch.compile needs torch >= 2.0"}
     if variant == "save_on_cpu_pinned":
         return {**case, "unavailable": "save_on_cpu with pinned memory needs a GPU"}
@@ -150,7 +143,7 @@ def _case(
 
 
 def _count(question: str, variant: str, size: str, release: str, metric: str) -> int:
-    fused = question == "intersection" and variant == "scripted" and not _at_least("2.1.0", release)
+    fused = question == "intersection" and variant == "scripted" and not _has("2.1.0", release)
     if metric in ("stalls", "gradients"):
         return int(metric == "gradients" and variant != "no_grad")
     if metric == "fusion_groups":
@@ -158,18 +151,17 @@ def _count(question: str, variant: str, size: str, release: str, metric: str) ->
     if metric in ("peak_memory", "retained"):
         whole = RESULT if question == "intersection" else 4_000 * (1 + SIZES[question].index(size))
         return whole if fused else {"in_place": 3, "no_grad": 1}.get(variant, 4) * whole
-    more = variant == "cat_rows" and metric == "operators" and _at_least("2.15.0", release)
+    more = variant == "cat_rows" and metric == "operators" and _has("2.15.0", release)
     return 10 + VARIANTS[question].index(variant) + more
 
 
 def _level(question: str, variant: str, size: str, release: str, metric: str) -> float:
     """Seconds, or a ratio, without noise."""
     if question == "warm_up":
-        stalls = variant in ("scripted", "traced") and not _at_least("2.1.0", release)
+        stalls = variant in ("scripted", "traced") and not _has("2.1.0", release)
         ratio = 40.0 if stalls else 1.5
-        return {
-            **{"worst_over_median": ratio, "worst_call": ratio * 1e-3, "second_call": ratio * 1e-3, "first_call": 0.05}
-        }.get(metric, 1e-3)
+        slow = {"worst_over_median": ratio, "worst_call": ratio / 1e3, "second_call": ratio / 1e3, "first_call": 0.05}
+        return slow.get(metric, 1e-3)
     since, factor = SLOWER.get((question, variant), ("0", 1.0))
     level = 1e-3 * (1 + VARIANTS[question].index(variant) / 10) * (1 + SIZES[question].index(size))
-    return level * SPEEDS.get(variant, 1.0) * (factor if _at_least(since, release) else 1.0)
+    return level * SPEEDS.get(variant, 1.0) * (factor if _has(since, release) else 1.0)

@@ -48,12 +48,9 @@ def write_tree(folder: Path, releases: int, series: int, machines: int = 2) -> C
         write_machine(machine, cpu=f"CPU {number}")
         for i in range(releases):
             _write_release(machine, i, listed)
-    config = Config.from_json(json.loads((ROOT / "asv.conf.json").read_text(encoding="utf-8")))
-    config.repo = str(folder / "releases.toml")
-    config.results_dir = str(folder / "results")
-    config.env_dir = str(folder / "env")
-    config.html_dir = str(folder / "html" / "asv")
-    return config
+    names = {"repo": "releases.toml", "results_dir": "results", "env_dir": "env", "html_dir": "html/asv"}
+    places = {name: str(folder / path) for name, path in names.items()}
+    return Config.from_json({**json.loads((ROOT / "asv.conf.json").read_text(encoding="utf-8")), **places})
 
 
 def number(machine: str, i: int, benchmark: str, case: int, round: int) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .processes import ran, torch_history
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
-from .site_data import read_lane
+from .test_site import read_lane
 
 ROW = '    _count("operators_and_kernels", "operators", everywhere=True),\n'
 LINE = '    found["operators_and_kernels"] = counts.operators + counts.kernels\n'

@@ -1,5 +1,6 @@
 """Is a file of one's own measured as it is, and is what is wrong with it said in a sentence?"""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from .torch_here import np, torch
 
 # isort: split
 
-from benchmarks import own
+from benchmarks import common, own
 from workloads import WrongResult
 
 FILE = """
@@ -28,7 +29,7 @@ def inputs(seed, device):
 def scaled(x, factor):
     return x * factor
 
-functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambda x, factor: x * 3}
+functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "tripled": lambda x, factor: x * 3}
 """
 INPUTS = "def inputs(): return 1\n"
 LOADED = "import sys, {module}; print('torch._dynamo' in sys.modules)"
@@ -44,7 +45,7 @@ def test_functions_of_the_inputs_become_variants(tmp_path):
     workload = written(tmp_path, FILE)
     arguments = workload.inputs("", "cpu", 3)
     want = 2 * np.random.RandomState(3).rand(8, 8)
-    assert list(workload.variants) == ["scaled", "summed", "wrong"]
+    assert list(workload.variants) == ["scaled", "summed", "tripled"]
     for name in ("scaled", "summed"):
         result = workload.variants[name](arguments)()
         np.testing.assert_allclose(result.numpy(), want)
@@ -72,19 +73,25 @@ def test_file_that_is_gone_is_measured_as_it_was_and_without_the_arguments_of_ot
     assert "scaled" in workload.variants
 
 
-def test_result_that_differs_from_the_first_variants_is_refused(tmp_path):
-    workload = written(tmp_path, FILE)
+@pytest.mark.parametrize(
+    ("more", "right", "wrong", "sentence"),
+    [
+        ("", "summed", "tripled", "from that of the variant `scaled`"),
+        ("def expected(x, factor):\n    return x.numpy() * 3\n", "tripled", "scaled", "from that of `expected`"),
+        (
+            "def check(inputs, result):\n    return bool(result.max() > 2)\n",
+            "tripled",
+            "scaled",
+            "`check` says that the",
+        ),
+    ],
+)
+def test_an_expectation_or_a_check_of_its_own_comes_before_the_first_variant(tmp_path, more, right, wrong, sentence):
+    workload = written(tmp_path, f"{FILE}\n{more}")
     arguments = workload.inputs("", "cpu", 3)
-    with pytest.raises(WrongResult, match="from that of the variant `scaled`"):
-        workload.check(arguments, workload.variants["wrong"](arguments)())
-
-
-def test_own_expectation_comes_before_the_first_variant(tmp_path):
-    workload = written(tmp_path, FILE + "\ndef expected(x, factor):\n    return x.numpy() * 3\n")
-    arguments = workload.inputs("", "cpu", 3)
-    workload.check(arguments, workload.variants["wrong"](arguments)())
-    with pytest.raises(WrongResult, match="from that of `expected`"):
-        workload.check(arguments, workload.variants["scaled"](arguments)())
+    workload.check(arguments, workload.variants[right](arguments)())
+    with pytest.raises(WrongResult, match=sentence):
+        workload.check(arguments, workload.variants[wrong](arguments)())
 
 
 @pytest.mark.parametrize(
@@ -95,15 +102,10 @@ def test_own_expectation_comes_before_the_first_variant(tmp_path):
     ],
 )
 def test_what_counts_as_rounding(tmp_path, want, got, sentence):
-    workload = written(
-        tmp_path, FILE + f"\ndef expected(x, factor):\n    return torch.tensor({want!r})".replace("nan", "np.nan")
-    )
-    arguments = workload.inputs("", "cpu", 3)
-    if sentence is None:
-        workload.check(arguments, (torch.tensor(got),))
-    else:
-        with pytest.raises(WrongResult, match=sentence):
-            workload.check(arguments, torch.tensor(got))
+    expected = f"\ndef expected(x, factor):\n    return torch.tensor({want!r})".replace("nan", "np.nan")
+    workload = written(tmp_path, FILE + expected)
+    with pytest.raises(WrongResult, match=sentence) if sentence else contextlib.nullcontext():
+        workload.check(workload.inputs("", "cpu", 3), torch.tensor(got))
 
 
 @pytest.mark.parametrize(
@@ -183,14 +185,6 @@ def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_pa
     assert view.METRICS == ("first_call",)
 
 
-def test_a_check_of_its_own_is_asked(tmp_path):
-    workload = written(tmp_path, FILE + "\ndef check(inputs, result):\n    return bool((result > 0).all())\n")
-    arguments = workload.inputs("", "cpu", 3)
-    workload.check(arguments, torch.ones(2))
-    with pytest.raises(WrongResult, match="`check` says that the result is wrong"):
-        workload.check(arguments, -torch.ones(2))
-
-
 def test_an_iterator_is_consumed(tmp_path):
     workload = written(tmp_path, "def inputs():\n    return 5\niterators = {'all': range}\n")
     assert workload.variants["all"](workload.inputs("", "cpu", 1))() == 5
@@ -209,15 +203,10 @@ def test_a_trial_ends_and_says_how(once, answer, monkeypatch):
     assert own._tried(once) == answer
 
 
-def profiled(folder: Path, call: Any) -> dict:
-    from benchmarks import common
-
-    return common._counts(written(folder, FILE), call, None, "cpu")
-
-
 def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path):
-    found = profiled(tmp_path, lambda: 1)
+    workload = written(tmp_path, FILE)
+    found = common._counts(workload, lambda: 1, None, "cpu")
     assert set(found) == {"peak_memory", "retained", "allocations", "operators", "kernels", "host_syncs"}
     assert all("it calls no operator of torch" in why["unavailable"] for why in found.values())
     with pytest.raises(RuntimeError, match=r"mat1 and mat2|size mismatch"):
-        profiled(tmp_path, lambda: torch.ones(2, 3) @ torch.ones(2, 3))
+        common._counts(workload, lambda: torch.ones(2, 3) @ torch.ones(2, 3), None, "cpu")

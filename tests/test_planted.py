@@ -62,6 +62,13 @@ class _Clock:
     def work(self, *arguments: object) -> None:
         self.now += 1e-4
 
+    def took(self, call: Work, calls: int) -> float:
+        """Seconds of each of so many calls."""
+        began = self.now
+        for _ in range(calls):
+            call()
+        return (self.now - began) / calls
+
 
 class _Uneven(_Clock):
     """A clock on which each call takes another time, and those before the first hundred half as long."""
@@ -81,15 +88,9 @@ class _Uneven(_Clock):
 def test_planted_time_is_that_share_of_a_call(monkeypatch, size):
     clock = _Clock(monkeypatch)
     plant(monkeypatch, "time")
-    call = into(clock.work, CASES[size], "cpu")
-    began = clock.now
-    for _ in range(100):
-        call()
-    assert (clock.now - began) / 100 == pytest.approx(1e-4 * (1 + size), rel=0.003)
-    each = into_each(clock.work, CASES[size])
-    began = clock.now
-    each(None)
-    assert clock.now - began == pytest.approx(1e-4 * (1 + IN_CALLS * size), rel=0.003)
+    call, each = into(clock.work, CASES[size], "cpu"), into_each(clock.work, CASES[size])
+    assert clock.took(call, 100) == pytest.approx(1e-4 * (1 + size), rel=0.003)
+    assert clock.took(lambda: each(None), 1) == pytest.approx(1e-4 * (1 + IN_CALLS * size), rel=0.003)
 
 
 @pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
@@ -97,12 +98,9 @@ def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(mo
     clock = _Uneven(monkeypatch)
     plant(monkeypatch, "time")
     call = into(clock.work, CASES[size], "cpu")
-    for _ in range(300):
-        call()
-    began, before = clock.now, clock.worked
-    for _ in range(1000):
-        call()
-    assert (clock.now - began) / (clock.worked - before) == pytest.approx(1 + size, rel=0.002)
+    clock.took(call, 300)
+    before = clock.worked
+    assert 1000 * clock.took(call, 1000) / (clock.worked - before) == pytest.approx(1 + size, rel=0.002)
 
 
 def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch):
@@ -120,10 +118,7 @@ def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch):
     monkeypatch.setattr(planted.time, "perf_counter", interrupted)
     call()
     assert next(reads) > 4
-    began = clock.now
-    for _ in range(100):
-        call()
-    assert (clock.now - began) / 100 == pytest.approx(1.2e-4, rel=0.005)
+    assert clock.took(call, 100) == pytest.approx(1.2e-4, rel=0.005)
     assert planted.told(call, "a case") == {"planted a case": pytest.approx(1.2, rel=0.01)}
 
 

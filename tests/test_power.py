@@ -139,10 +139,8 @@ def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs():
 
 
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise():
-    hits, number = 0, 0
-    for seed in range(0, 20, 2):
-        found = counts(quiet_lane(seed), quiet_lane(seed + 1))
-        hits, number = hits + found["selection", power.HELD][0], number + found["selection", power.HELD][1]
+    held = [counts(quiet_lane(seed), quiet_lane(seed + 1))["selection", power.HELD] for seed in range(0, 20, 2)]
+    hits, number = map(sum, zip(*held, strict=True))
     assert number == 10 * 4 * SERIES
     assert hits / number == pytest.approx(0.95, abs=0.02)
 

@@ -101,11 +101,9 @@ def program(recorder, tmp_path) -> Program:
     def run(body: str, reads_by_design: str = "", on: Path = recorder, **variables: str) -> dict[str, Any]:
         code = f"{DECLARATIONS}\nint run(void) {{ {body} return 0; }}\n"
         made = compiled(tmp_path / "program.so", code, "-shared")
-        command = [sys.executable, "-c", READER, str(made), str(ROOT), reads_by_design]
         surroundings = {"LD_PRELOAD": str(on), "PATH": "/usr/bin:/bin", **variables}
-        ended = ran(*command, env=surroundings)
-        answer: dict[str, Any] = json.loads(ended.stdout)
-        return answer
+        ended = ran(sys.executable, "-c", READER, made, ROOT, reads_by_design, env=surroundings)
+        return dict(json.loads(ended.stdout))
 
     return run
 
@@ -323,8 +321,10 @@ def test_an_entry_that_was_taken_away_is_named(program, tmp_path):
     assert recorded["refused"].startswith("cudaMemset of CUDA was called")
 
 
-def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program):
-    body = "void *a; int back; cudaMalloc(&a, 4); launch(); cudaMemcpyAsync(&back, a, 4, 2, NULL);"
+@pytest.mark.parametrize("change", ["launch();", "cudaMemcpyAsync(a, a, 4, 3, NULL);", "cudaMemset(a, 1, 4);"])
+def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program, change):
+    """What is counted and not done is not read either."""
+    body = f"void *a; int back; cudaMalloc(&a, 4); {change} cudaMemcpyAsync(&back, a, 4, 2, NULL);"
     assert "read 4 bytes back from the device after a kernel" in program(body)["refused"]
     assert "refused" not in program(body, reads_by_design="saved tensors come back")
 
@@ -344,16 +344,8 @@ def test_what_a_release_raises_reaches_the_process_that_asked(error, monkeypatch
     assert "no such kernel" in str(pickle.loads(pickle.dumps(raised.value)))
 
 
-@pytest.mark.parametrize("change", ["cudaMemcpyAsync(a, a, 4, 3, NULL);", "cudaMemset(a, 1, 4);"])
-def test_what_is_counted_and_not_done_is_not_read_either(program, change):
-    body = f"void *a; int back; cudaMalloc(&a, 4); {change} cudaMemcpyAsync(&back, a, 4, 2, NULL);"
-    assert "after a kernel" in program(body)["refused"]
-
-
 def test_a_process_without_the_recorder_is_told_so():
-    from recorder.record import recording
-
-    with pytest.raises(Refused, match="This process does not run on the recorder"), recording():
+    with pytest.raises(Refused, match="This process does not run on the recorder"), record.recording():
         pass
 
 
@@ -432,9 +424,7 @@ def run(built: Built, script: str, unfinished: bool = False, words: tuple[str, .
     python = built.wheel.packages.parents[2] / "bin" / "python"
     surroundings = built.surroundings(**how) | ({record.UNFINISHED: "1"} if unfinished else {})
     # Unbuffered: else a process that is forked prints what this one held back.
-    command = [str(python), "-u", "-c", script, str(ROOT), *words]
-    ended = ran(*command, env=surroundings)
-    return ended.stdout
+    return ran(python, "-u", "-c", script, ROOT, *words, env=surroundings).stdout
 
 
 PRETENDED = """

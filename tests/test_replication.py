@@ -26,10 +26,10 @@ from .result_files import write_machine
 from .test_compare import store
 from .test_verdicts import launch
 
-pytestmark = pytest.mark.usefixtures("no_code", "built_apart")
+pytestmark = pytest.mark.usefixtures("no_code")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def built_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replications, "same_code", lambda lanes, tag: False)
 

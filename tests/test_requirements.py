@@ -37,13 +37,13 @@ wheels = [{ url = "a", size = 7000000 }, { url = "b", size = 8000000 }]
 
 
 class PlayedUv:
+    constraints = ""
+
     def __init__(self) -> None:
         self.calls: list[Sequence[str]] = []
-        self.constraints = ""
         self.failing: dict[str, str] = {}
-        self.answer = ANSWER
 
-    def __call__(self, arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
+    def __call__(self, arguments: Sequence[str], **_: Any) -> str:
         self.calls.append(arguments)
         step = arguments[1]
         if step == "compile":
@@ -52,7 +52,7 @@ class PlayedUv:
             Path(arguments[arguments.index("--target") + 1], "torchvision").mkdir(parents=True)
         if step in self.failing:
             raise subprocess.CalledProcessError(2, ["uv"], output="", stderr=self.failing[step])
-        return self.answer
+        return ANSWER
 
 
 @pytest.fixture
@@ -62,18 +62,14 @@ def uv(monkeypatch) -> PlayedUv:
     return played
 
 
-def add(environment: Path) -> Path:
-    return WANTED.add(environment, 0)
-
-
 def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path, uv):
-    path = add(tmp_path)
+    path = WANTED.add(tmp_path, 0)
     assert tuple(uv.constraints.split()) == PACKAGES
     assert list(uv.calls[1][-2:]) == ["pillow==11.0.0", "torchvision==0.29.1"]
     assert all("--no-build" in call for call in uv.calls), "a source that is built could run anything"
     assert [each.name for each in tmp_path.iterdir()] == [added.FOLDER], "nothing of the release itself is touched"
     assert (path / "torchvision").exists()
-    assert add(tmp_path) == path
+    assert WANTED.add(tmp_path, 0) == path
     assert len(uv.calls) == 2
     assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
 
@@ -82,10 +78,10 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path, uv):
 def test_what_fails_is_told_and_leaves_nothing(tmp_path, uv, step):
     uv.failing[step] = "No solution found"
     with pytest.raises(AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution"):
-        add(tmp_path)
+        WANTED.add(tmp_path, 0)
     assert not list(tmp_path.glob("added/*"))
     uv.failing.clear()
-    assert (add(tmp_path) / "torchvision").exists()
+    assert (WANTED.add(tmp_path, 0) / "torchvision").exists()
 
 
 def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path):

@@ -88,10 +88,9 @@ def test_since_which_release_is_told_from_stored_lines():
     )
     (found,) = results(stored, "v2.8.1", NEW)
     assert (found.difference, found.rounding, found.since) == (0.01, 1e-3, ((MIDDLE, NEW),))
-    begin = "Result of mine scaled: dtype float32 -> float16; DIFFERENT by 0.01 of its largest number "
-    begin += "(rounding: 0.001), "
-    assert found.sentence() == f"{begin}between {MIDDLE} and {NEW}."
-    assert found.sentence([MIDDLE, NEW]) == f"{begin}since {NEW}."
+    said = "dtype float32 -> float16; DIFFERENT by 0.01 of its largest number (rounding: 0.001)"
+    assert found.sentence() == f"Result of mine scaled: {said}, between {MIDDLE} and {NEW}."
+    assert found.sentence([MIDDLE, NEW]) == f"Result of mine scaled: {said}, since {NEW}."
     assert results(stored, NEW, OLD)[0].forms["dtype"] == ("float16", "float32")
     assert sentences(results(stored, OLD, MIDDLE)) == ["Of 1 result 1 is the same."]
 

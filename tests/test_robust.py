@@ -505,18 +505,6 @@ print("done", flush=True)
 """
 
 
-def killed(code: str, *arguments: str, after: float | None, **more: Any) -> list[str]:
-    """The lines that a process has printed when it is killed, so many seconds after its first, or has ended by itself."""
-    with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, **more) as child:
-        assert child.stdout is not None
-        said = [child.stdout.readline()]
-        if after is not None:
-            time.sleep(after)
-            child.kill()
-        said += child.stdout.readlines()
-    return [line.strip() for line in said]
-
-
 def test_session_that_is_killed_again_and_again_measures_everything_once(root, tmp_path, monkeypatch, warned):
     suite = tmp_path / "suite"
     suite.mkdir()
@@ -528,15 +516,20 @@ def test_session_that_is_killed_again_and_again_measures_everything_once(root, t
     chance = random.Random(20261121)
     finished: list[str] = []
     sessions: set[str] = set()
+    measure: dict[str, Any] = {"args": [sys.executable, "-c", MEASURE, str(tmp_path)], "cwd": root, "text": True}
     # Each kill leaves more time than the one before, so that on a busy machine, too, one comes after something was finished.
     for after in (*(chance.uniform(1, 2.2) * (1 + number) for number in range(4)), None):
-        said = killed(MEASURE, str(tmp_path), after=after, cwd=root, stderr=subprocess.DEVNULL)
+        with subprocess.Popen(**measure, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+            assert child.stdout
+            said = [child.stdout.readline()]
+            if after is not None:
+                time.sleep(after)
+                child.kill()
+            said = [line.strip() for line in (*said, *child.stdout)]
         sessions.add(said[0].split()[1])
         finished += [line for line in said if line.startswith("finished")]
-        found = [
-            f"finished {launch.round} {launch.release} {launch.benchmark}"
-            for launch in read_launches(tmp_path / "results", "here")
-        ]
+        stored = read_launches(tmp_path / "results", "here")
+        found = [f"finished {launch.round} {launch.release} {launch.benchmark}" for launch in stored]
         assert set(finished) <= set(found)
         assert len(found) == len(set(found))
         for path in (tmp_path / "results" / "here").glob("v*.json"):

@@ -37,11 +37,11 @@ def test_variant_selects_what_a_loop_selects(variant, columns):
     for selected in (0, 1, 20, 37):
         x, mask, uses = drawn(37, columns, selected, 3)
         result = called(variant, (x, mask, uses))
-        kept = [value for value, wanted in zip(x.tolist(), mask.tolist(), strict=True) if wanted]
+        pairs = [*zip(x.tolist(), mask.tolist(), strict=True)]
+        kept = [value for value, wanted in pairs if wanted]
         if variant == "where_product":
             zero = [0.0] * columns if columns > 1 else 0.0
-            kept = [value if wanted else zero for value, wanted in zip(x.tolist(), mask.tolist(), strict=True)]
-            result = result.values
+            kept, result = [value if wanted else zero for value, wanted in pairs], result.values
         assert result.tolist() == kept
         assert result.dtype == torch.float32
         assert tuple(result.shape)[1:] == tuple(x.shape)[1:]
@@ -76,11 +76,9 @@ def test_inputs_select_exactly_the_share_that_the_name_says(size):
     assert (sign, times, uses) == ("%", "x", int(name))
     assert tuple(x.shape) == ((80_000,) if layout == "vector" else (5_000, 16))
     assert int(mask.sum()) * 100 == int(percent) * len(mask)
-    assert mask[: len(mask) // 2].any()
-    assert mask[len(mask) // 2 :].any()
+    assert all(half.any() for half in mask.chunk(2))
     assert x.min() >= 1
-    assert torch.equal(x, again)
-    assert torch.equal(mask, same)
+    assert all(map(torch.equal, (x, mask), (again, same)))
 
 
 def test_check_refuses_what_the_mask_does_not_say():
@@ -95,10 +93,9 @@ def test_check_refuses_what_the_mask_does_not_say():
             "values are not those": [right.flip(0), one_off, selection.Zeroed(x)],
             "not float32": [right[:-1], right.double(), zeroed, right.reshape(1, -1), selection.Zeroed(right)],
         }
-        for sentence, results in wrong.items():
-            for result in results:
-                with pytest.raises(WrongResult, match=sentence):
-                    selection.check((x, mask, uses), result)
+        for sentence, result in ((sentence, result) for sentence, of in wrong.items() for result in of):
+            with pytest.raises(WrongResult, match=sentence):
+                selection.check((x, mask, uses), result)
 
 
 @pytest.mark.parametrize("variant", CPP)

@@ -87,17 +87,15 @@ class World:
             raise KeyboardInterrupt
         self.asked.append((spawner.release, variant))
         self.processors.add(len(os.sched_getaffinity(spawner.server_proc.pid)))
-        if variant == "absent":
-            said: dict[str, Any] = {"unavailable": "it needs something else"}
-            value, samples = math.nan, None
-        else:
-            seconds = [self.seconds(spawner.release, variant)]
-            counts = recording.channel().only != "times"
-            self.counted += [(spawner.release, variant)] if counts else []
-            counted = {"peak_memory": self.bytes, "kernels": 1} if counts else {}
-            said = {"found": {"time": seconds, "resident_growth": 0, **counted}}
-            first = benchmark["name"].endswith("time")
-            value, samples = (True, seconds) if first else (self.bytes, None)
+        said: dict[str, Any] = {"unavailable": "it needs something else"}
+        value, samples = math.nan, None
+        if variant != "absent":
+            found: dict[str, Any] = {"time": [self.seconds(spawner.release, variant)], "resident_growth": 0}
+            if recording.channel().only != "times":
+                self.counted.append((spawner.release, variant))
+                found |= {"peak_memory": self.bytes, "kernels": 1}
+            said = {"found": found}
+            value, samples = (True, found["time"]) if benchmark["name"].endswith("time") else (self.bytes, None)
         if self.environment:
             said |= {"environment": self.environment, "device": "cpu"}
         columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
@@ -164,10 +162,9 @@ def make(root, tmp_path, monkeypatch, world) -> Make:
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
     environment.folder = lambda release: tmp_path / "env" / release.tag
 
-    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, **more: Any) -> Session:
-        of_session = {name: more.pop(name, False) for name in ("shares", "apart")}
+    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, apart: bool = False, **more: Any) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
-        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, **of_session)
+        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, apart=apart)
 
     return make
 
@@ -349,10 +346,8 @@ def test_what_was_disturbed_is_measured_again_and_both_are_kept(make, world, sai
     world.disturbed_laps, world.noise = {2}, 0.001
     session = measured(make(), said)
     times = [launch for launch in session.launches() if launch.benchmark == TIME["name"] and launch.round == 2]
-    assert [launch.facts["conditions"].get("disturbed") for launch in times if launch.release == OLD] == [
-        "it was loud",
-        None,
-    ]
+    disturbed = [launch.facts["conditions"].get("disturbed") for launch in times if launch.release == OLD]
+    assert disturbed == ["it was loud", None]
     assert len({launch.launch for launch in times}) == 4
     assert all(change.disturbed == 0 for change in compare(session.launches(), OLD, NEW))
 
@@ -419,8 +414,7 @@ def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world,
     variants = {1: ("'even'", "'noisy'", "'slower'", "'absent'"), 2: ("'even'", "'noisy'", "'slower'")}
     assert {*done} == {(tag, turn, variant) for tag in (OLD, NEW) for turn in (1, 2) for variant in variants[turn]}
     assert max(done.values()) <= 2
-    third = make()
-    assert third.finished
+    assert make().finished
     assert make(again=True).id != first.id
 
 

@@ -20,7 +20,7 @@ from torch_history.store.launches import read_launches
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .processes import ROOT
-from .site_data import read_lane
+from .test_site import read_lane
 
 SOLVED = 1e-9
 """How closely a page computes what it draws."""
@@ -55,9 +55,9 @@ def choose(control: Any, *options: Any, **more: Any) -> None:
     ready(control.page)
 
 
-def newest(site: Path, lane: str = LANE) -> dict[str, Any]:
+def newest(site: Path) -> dict[str, Any]:
     """The newest release against the one before it, as Python sees it."""
-    return dict(json.loads((site / "data" / f"{lane}-newest.json").read_text(encoding="utf-8")))
+    return dict(json.loads((site / "data" / f"{LANE}-newest.json").read_text(encoding="utf-8")))
 
 
 def data_of(site: Path) -> dict[str, Any]:
@@ -245,11 +245,6 @@ def test_a_lane_of_a_cpu_does_not_stand_beside_cuda(site: Path, page: Any) -> No
     dd.filter(has_text=of_others).first.wait_for()
 
 
-@pytest.fixture
-def data(site: Path) -> dict[str, Any]:
-    return data_of(site)
-
-
 def rows(page: Any) -> list[str]:
     return [str(text) for text in page.locator(".changes tbody th a").all_text_contents()]
 
@@ -279,7 +274,8 @@ def test_every_row_says_verdict_ratio_and_cause(site: Path, page: Any) -> None:
     assert len(rows(page)) == 50
 
 
-def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any, data: dict[str, Any]) -> None:
+def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any) -> None:
+    data = data_of(site)
     tag, oldest = data["releases"][-1]["tag"], data["releases"][0]["tag"]
     for keys, said in [
         ({"from": tag, "to": tag}, f"{tag} was chosen on both sides: choose two releases."),
@@ -331,14 +327,14 @@ def test_filters_work_together_and_are_restored(site: Path, page: Any) -> None:
     assert page.locator(".tally button[aria-pressed=true]").count() == 2
 
 
-def test_two_releases_have_a_file_for_programs(site: Path, page: Any, data: dict[str, Any]) -> None:
+def test_two_releases_have_a_file_for_programs(site: Path, page: Any) -> None:
     show(page, site, "index")
     page.locator("#sure > summary").click()
     href = page.get_by_role("link", name="these two releases as JSON").get_attribute("href")
     found = json.loads((site / href).read_text(encoding="utf-8"))
     comparison = newest(site)
     assert (found["old"], found["new"]) == (comparison["old"], comparison["new"])
-    (lane,) = (each for each in found["lanes"] if each["lane"] == data["id"])
+    (lane,) = (each for each in found["lanes"] if each["lane"] == LANE)
     assert lane["tally"] == comparison["tally"]
     assert lane["typical"]["ratio"] == pytest.approx(typical_of(comparison["changes"]), rel=1e-3)
     totals = (lane["typical"]["cases"], comparison["looked_at"], len(listed(comparison["changes"])))
@@ -514,14 +510,6 @@ def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) 
     assert page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents() == expected
 
 
-def runs_of(section: Any) -> list[tuple[str, ...]]:
-    """What the words under a claim's strip say: an answer, and its first and last release."""
-    return [
-        (item.locator(".answer").inner_text().split(" ", 1)[1], *item.locator("a").all_text_contents())
-        for item in section.locator(".runs li").all()
-    ]
-
-
 def test_claims_are_answered_by_device_and_release_by_release(site: Path, page: Any) -> None:
     show(page, site, "claims")
     lane = data_of(site)
@@ -539,7 +527,11 @@ def test_claims_are_answered_by_device_and_release_by_release(site: Path, page: 
         section.locator("> details").last.locator("> summary").click()
         runs = itertools.groupby(claim["answers"], key=lambda answer: answer["word"])
         spans = [(word, [answer["release"] for answer in of_word]) for word, of_word in runs]
-        assert runs_of(section) == [(word, *dict.fromkeys((tags[0], tags[-1]))) for word, tags in spans]
+        words_of_runs = [
+            (item.locator(".answer").inner_text().split(" ", 1)[1], *item.locator("a").all_text_contents())
+            for item in section.locator(".runs li").all()
+        ]
+        assert words_of_runs == [(word, *dict.fromkeys((tags[0], tags[-1]))) for word, tags in spans]
         turns = section.locator(".turns li").all_text_contents()
         told = zip(claim["turns"], turns, strict=True)
         assert all(each["new"] in said_of and each["why"] in said_of for each, said_of in told)

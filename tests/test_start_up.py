@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,14 +52,14 @@ def worked(look):
 def waited(look):
     return lambda: (time.sleep(0.1), None)
 
+WORK = "import time\\nwhile time.process_time() < 0.2: pass\\nprint(1, flush=True)\\n"
+
 def by_child_that_ended(look):
-    code = "import time\\nwhile time.process_time() < 0.2: pass"
-    return lambda: (subprocess.run([sys.executable, "-c", code]), None)
+    return lambda: (subprocess.run([sys.executable, "-c", WORK]), None)
 
 def by_child_that_runs(look):
-    code = "import time\\nwhile time.process_time() < 0.2: pass\\nprint(1, flush=True)\\ntime.sleep(2)"
     def step():
-        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        child = subprocess.Popen([sys.executable, "-c", WORK + "time.sleep(2)"], stdout=subprocess.PIPE)
         child.stdout.readline()
         return child, None
     return step
@@ -107,17 +106,15 @@ def suite(root, tmp_path) -> Path:
     return folder
 
 
-def ended(suite: Path, workload: str, variant: str) -> subprocess.CompletedProcess:
-    program = str(suite / "measure" / "start_up.py")
-    process = [sys.executable, "-I", program, workload, variant, str(suite / "answer.json")]
-    return ran(*process, code=None)
+def ended(suite: Path, workload: str, variant: str, code: int = 1) -> str:
+    """What a step says on the way to its end."""
+    process = [suite / "measure" / "start_up.py", workload, variant, suite / "answer.json"]
+    return ran(sys.executable, "-I", *process, code=code).stderr
 
 
 def told(suite: Path, workload: str, variant: str) -> dict[str, Any]:
-    done = ended(suite, workload, variant)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads((suite / "answer.json").read_text())
-    return found
+    ended(suite, workload, variant, code=0)
+    return dict(json.loads((suite / "answer.json").read_text()))
 
 
 def test_only_the_step_is_timed(suite):
@@ -143,7 +140,7 @@ def test_memory_is_that_of_the_process_and_of_a_worker_what_it_does_not_share(su
 
 def test_a_step_that_cannot_be_made_says_why_and_a_wrong_one_fails(suite):
     assert told(suite, "known", "lacking") == {"unavailable": "needs torch >= 9"}
-    assert ended(suite, "known", "wrong").stderr.endswith("WrongResult: the result is wrong\n")
+    assert ended(suite, "known", "wrong").endswith("WrongResult: the result is wrong\n")
 
 
 def test_the_variants_hold_what_they_are_named_after(suite):
@@ -166,12 +163,12 @@ def test_a_torch_that_computes_wrongly_fails(suite):
     text = (suite / "torch" / "__init__.py").read_text()
     (suite / "torch" / "__init__.py").write_text(text.replace("** 3", "** 2"))
     for variant in ("import_torch", "first_operator", "forked_worker"):
-        assert "WrongResult: the result is 4096" in ended(suite, "start_up", variant).stderr
+        assert "WrongResult: the result is 4096" in ended(suite, "start_up", variant)
 
 
 def test_what_was_imported_before_is_refused(suite):
     (suite / "workloads" / "__init__.py").open("a").write("\nimport torch\n")
-    assert "torch was imported before the import that is measured" in ended(suite, "start_up", "import_torch").stderr
+    assert "torch was imported before the import that is measured" in ended(suite, "start_up", "import_torch")
 
 
 def test_the_first_process_of_a_launch_is_not_counted(monkeypatch):

@@ -85,10 +85,8 @@ def test_step_is_told_where_it_lies_and_its_interval_holds_it(place, size, verdi
     tags = TAGS[:30]
     (step,) = told(measured(lambda i: 0.3 * (size if i >= place else 1), in_sessions(tags, 5), 0.01, drift))
     assert (step.kind, step.old, step.new, step.verdict) == (Kind.STEP, tags[place - 1], tags[place], verdict)
-    assert step.low is not None
-    assert step.high is not None
-    assert step.low < size < step.high
-    assert step.high / step.low < 1.05
+    assert step.low
+    assert step.low < size < (step.high or 0) < 1.05 * step.low
     assert step.before == pytest.approx(0.3, rel=0.05)
     assert step.after == pytest.approx(0.3 * size, rel=0.05)
 
@@ -125,12 +123,8 @@ def test_change_below_two_percent_is_not_told(level):
 )
 def test_false_alarms_are_no_more_than_the_stated_rate(sessions, launches):
     """Of lanes that scatter more than twice as much as usual."""
-    alarms = [step.series for seed in range(3) for step in told(lane_of(quiet(40), sessions, 0.03, launches, seed))]
-    assert len(alarms) <= stats.binom.ppf(0.999, 120, HISTORY_ERROR + NEWEST_ERROR)
-
-
-def quiet(series: int) -> Callable[[int], np.ndarray]:
-    return lambda i: np.ones(series)
+    lanes = (lane_of(lambda i: np.ones(40), sessions, 0.03, launches, seed) for seed in range(3))
+    assert sum(len(told(of)) for of in lanes) <= stats.binom.ppf(0.999, 120, HISTORY_ERROR + NEWEST_ERROR)
 
 
 def test_return_after_a_gap_is_compared_with_the_last_before_it():
@@ -227,9 +221,7 @@ def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift():
     tags = TAGS[:25]
     steps = told(measured(lambda i: 1.004**i * (1.2 if i >= 12 else 1.0), in_sessions(tags, 5), 0.01, 0.0))
     assert (Kind.STEP, tags[12], tags[12]) in where(steps)
-    for drift in (step for step in steps if step.kind is Kind.DRIFT):
-        assert drift.ratio
-        assert drift.ratio < 1.15
+    assert all((step.ratio or math.inf) < 1.15 for step in steps if step.kind is Kind.DRIFT)
 
 
 def test_told_change_names_the_levels_over_the_whole_axis_and_each_step():
@@ -239,16 +231,10 @@ def test_told_change_names_the_levels_over_the_whole_axis_and_each_step():
     assert net
     assert net.first == tags[0]
     assert net.ratio == pytest.approx(1.56, rel=0.02)
-    assert net.low
-    assert net.high
-    assert net.low < 1.56 < net.high
+    assert (net.low or math.inf) < 1.56 < (net.high or 0)
     assert net.after / net.before == pytest.approx(net.ratio, rel=0.01)
     assert [tag for tag, _ in net.parts] == [tags[5], tags[12]]
     assert [ratio for _, ratio in net.parts] == pytest.approx([1.3, 1.2], rel=0.02)
-
-
-def test_a_launch_each_tells_nothing():
-    assert told(measured(lambda i: 1.5 if i >= 6 else 1.0, [TAGS[:12]], launches=1)) == []
 
 
 @pytest.mark.parametrize(
@@ -286,10 +272,8 @@ def test_bytes_below_zero_have_a_direction_and_no_ratio():
 def test_every_change_of_bytes_is_told_to_the_byte():
     steps = told(exact([100, 100, 101, 101, 101, 99]))
     assert where(steps) == [(Kind.STEP, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[2], TAGS[2])]
-    assert [(step.before, step.after, step.verdict) for step in steps] == [
-        (101, 99, Verdict.LEANER),
-        (100, 101, Verdict.HUNGRIER),
-    ]
+    said = [(step.before, step.after, step.verdict) for step in steps]
+    assert said == [(101, 99, Verdict.LEANER), (100, 101, Verdict.HUNGRIER)]
 
 
 def test_stalls_of_a_single_launch_tell_nothing():

@@ -33,10 +33,6 @@ def launch(**more: Any) -> Any:
     return replace(some_launch(), **{"benchmark": TIME, "version": version, "cases": cases, **more})
 
 
-def lane(machine: str, environment: str) -> Lane:
-    return Lane({"machine": machine}, environment, *[None] * 6)  # type: ignore[arg-type]
-
-
 @pytest.mark.committed
 def test_versions_told_from_the_files_are_those_that_asv_was_told():
     listed = json.loads((ROOT / "results" / "benchmarks.json").read_text())
@@ -60,7 +56,7 @@ def test_ids_of_lanes_differ_and_todays_stays():
         ("amd.epyc-family-26-model-2-2-cores", "release-py3.11"),
         ("a" * 150, "release-py3.11.1"),
     ]
-    ids = [lane(*of).id for of in names]
+    ids = [Lane({"machine": machine}, of, *[None] * 6).id for machine, of in names]  # type: ignore[arg-type]
     assert ids[0] == "amd-epyc-family-26-model-2-2-cores-release-py3-11"
     assert len({*ids}) == len(ids)
     assert len({file_name(name) for name in ("a.b", "a-b", file_name("a.b"))}) == 3
@@ -133,23 +129,17 @@ def test_names_of_folders_are_bounded(tmp_path, warned):
 
 def listed(one: Any, **more: Any) -> str:
     """A line of exclusions.jsonl about a launch."""
-    names = dict.fromkeys(("machine", "rule", "reason"), "x")
-    known = {
-        **{"session": one.session, "benchmark": one.benchmark, "environments": [one.environment]},
-        "releases": [one.release],
-    }
+    known = dict.fromkeys(("machine", "rule", "reason"), "x") | {"session": one.session, "benchmark": one.benchmark}
+    known |= {"environments": [one.environment], "releases": [one.release], "variants": [], "sizes": []}
     when = {"launches": 1, "cases": 1, "first": one.started_at, "last": one.started_at}
-    return json.dumps({**names, **known, **when, "variants": [], "sizes": [], **more}) + "\n"
-
-
-def problems_of(results: Path) -> list[str]:
-    return check(results, AXIS).problems
+    return json.dumps({**known, **when, **more}) + "\n"
 
 
 def test_exclusions_are_checked_line_by_line(tmp_path):
     (tmp_path / "NOTES.md").write_text("notes")
     (tmp_path / "exclusions.jsonl").write_text(f'{listed(launch())}{{"machine": "x"}}\n[]\nno JSON\n')
-    assert [problem.partition(": ")[0][-6:] for problem in problems_of(tmp_path)] == ["line 2", "line 3", "line 4"]
+    told = [problem.partition(": ")[0][-6:] for problem in check(tmp_path, AXIS).problems]
+    assert told == ["line 2", "line 3", "line 4"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +154,8 @@ def test_what_is_listed_as_taken_out_may_not_be_among_the_results(tmp_path, more
     one = launch()
     append_launches(tmp_path / "here" / "v2.0.1-release-py3.11.jsonl", [one])
     (tmp_path / "exclusions.jsonl").write_text(listed(one, **more))
-    assert any("line 1: exclusions.jsonl says that it was" in said for said in problems_of(tmp_path)) is counts
+    told = check(tmp_path, AXIS).problems
+    assert any("line 1: exclusions.jsonl says that it was" in said for said in told) is counts
 
 
 @pytest.mark.committed

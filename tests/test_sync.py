@@ -35,7 +35,6 @@ pythons = ["3.11"]
 cuda = "12.1"
 """
 
-
 DAY = "2026-02-03T04:05:06Z"
 
 
@@ -67,8 +66,7 @@ class Index:
             {"filename": name, "url": f"/files/{name}", "hashes": {}, "size": len(data), **more}
             for name, (data, more) in self.files.items()
         ]
-        page = {"meta": {"api-version": "1.1"}, "name": "torch", "versions": [], "files": files}
-        return json.dumps(page).encode()
+        return json.dumps({"meta": {"api-version": "1.1"}, "name": "torch", "versions": [], "files": files}).encode()
 
 
 @pytest.fixture

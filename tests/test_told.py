@@ -229,10 +229,9 @@ def test_a_pair_of_random_lanes_is_told_as_the_command_tells_it(
             assert (newest := data.newest(lane))
             assert [each.as_data() for each in newest.findings] == [each.as_data() for each in found.findings]
         SEEN.update(of for one in found.changes for of in (one.verdict.words, one.reason.partition(":")[0]))
-        SEEN.update(text.partition(" ")[0] for text in map(found.because, found.why))
-        SEEN.update(
-            text for text in map(found.because, found.why) if " (since " in text or text.startswith("because aten::")
-        )
+        causes = [*map(found.because, found.why)]
+        SEEN.update(text.partition(" ")[0] for text in causes)
+        SEEN.update(text for text in causes if " (since " in text or text.startswith("because aten::"))
 
 
 NUMBERS = ("old", "new", "ratio", "low", "high")

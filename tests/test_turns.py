@@ -5,7 +5,7 @@ import math
 import os
 import statistics
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,9 @@ import pytest
 
 from contract.request import ALONE, END, TAKE
 from torch_history.analysis.compare import sentence
-from torch_history.analysis.levels import USUAL, weight
 from torch_history.analysis.series import Verdict, history, observations
 from torch_history.analysis.steps import chains
-from torch_history.analysis.turned import CLUSTERED, PROCESS
+from torch_history.analysis.turned import CLUSTERED
 from torch_history.analysis.verdicts import compare
 from torch_history.measuring import turns
 from torch_history.measuring.conditions import Quiet
@@ -33,12 +32,12 @@ BENCHMARK: dict[str, Any] = {"name": "batching.Batching.track_time"}
 
 
 class Release:
-    """A server whose process takes turns: `answers` gives the seconds of turn n, or raises; its words are kept in `told`."""
+    """A server whose process takes turns of a second, or runs out of memory in one; what it is told is kept."""
 
     happened: list[str]
 
-    def __init__(self, name: str, answers: Callable[[int], float], held: int = 1000, metrics: int = 1) -> None:
-        self.name, self._answers, self._held, self._metrics = name, answers, held, metrics
+    def __init__(self, name: str, ends_at: int = -1, held: int = 1000, metrics: int = 1) -> None:
+        self.name, self._ends_at, self._held, self._metrics = name, ends_at, held, metrics
         self.turns = Turns()
         self.told: list[bytes] = []
         self._stopped = threading.Event()
@@ -58,7 +57,9 @@ class Release:
                     if word != TAKE or self._stopped.is_set():
                         break
                     self.happened.append(self.name)
-                    os.write(answered, f"{self._answers(turn)!r}\n".encode())
+                    if turn == self._ends_at:
+                        raise OSError("out of memory")
+                    os.write(answered, b"1.0\n")
         finally:
             self.happened.append(f"{self.name} ended")
             os.close(told)
@@ -82,30 +83,27 @@ def happened(monkeypatch) -> list[str]:
     return Release.happened
 
 
-def steady(seconds: float) -> Callable[[int], float]:
-    return lambda turn: seconds
-
-
 class Still(Quiet):
     """A core that is quiet; `waits` counts how often somebody asked for that."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits = 0
+    waits = 0
 
     def wait(self, most: float, looks: int = 1) -> float:
         self.waits += 1
         return 0.0
 
 
-def ask(*releases: Release, quiet: Quiet | None = None, processors: Sequence[int] = ()) -> None:
-    ask_in_turns(releases, BENCHMARK, 0, quiet or Still(), processors)  # type: ignore[arg-type]
+def ask(*releases: Release, processors: Sequence[int] = ()) -> int:
+    """Returns how often somebody waited for a quiet core."""
+    quiet = Still()
+    ask_in_turns(releases, BENCHMARK, 0, quiet, processors)  # type: ignore[arg-type]
     for release in releases:
         release.turns.close()
+    return quiet.waits
 
 
 def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened):
-    old, new = Release("old", steady(1.0)), Release("new", steady(1.1))
+    old, new = Release("old"), Release("new")
     ask(old, new)
     assert happened[:2] == ["old ready", "new ready"]
     in_turn = [sorted(happened[place : place + 2]) for place in range(2, 2 + 2 * LEAST_TURNS, 2)]
@@ -116,7 +114,7 @@ def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened):
 
 def test_with_memory_they_are_made_ready_beside_each_other_on_a_processor_each(monkeypatch, happened):
     monkeypatch.setattr(turns, "_available", lambda: 2.5 * turns.MOST_HELD)
-    ask(*(Release(name, steady(1.0)) for name in "abc"), processors=(4, 7, 9))
+    ask(*(Release(name) for name in "abc"), processors=(4, 7, 9))
     ready = [word for word in happened if word not in "abc" and not word.endswith("ended")]
     assert [word for word in ready if "on" in word] == ["a on 4", "b on 7", "c on 4"]
     assert ready.index("b on 7") < ready.index("a back") < ready.index("c on 4"), "a and b are, and c after them"
@@ -125,7 +123,7 @@ def test_with_memory_they_are_made_ready_beside_each_other_on_a_processor_each(m
 
 def test_with_less_memory_they_are_made_ready_one_by_one(monkeypatch, happened):
     monkeypatch.setattr(turns, "_available", lambda: 2.0 * turns.MOST_HELD - 1)
-    ask(Release("old", steady(1.0)), Release("new", steady(1.0)), processors=(0, 1))
+    ask(Release("old"), Release("new"), processors=(0, 1))
     assert happened[:2] == ["old ready", "new ready"]
 
 
@@ -139,37 +137,31 @@ def test_no_case_on_a_processor_takes_more_than_must_be_free_for_each():
 
 
 def test_each_metric_takes_turns_of_its_own(happened):
-    old, new = Release("old", steady(1.0), metrics=2), Release("new", steady(1.0), metrics=2)
+    old, new = Release("old", metrics=2), Release("new", metrics=2)
     ask(old, new)
     assert old.told == new.told == 2 * ([TAKE] * LEAST_TURNS + [END])
 
 
 def test_a_process_that_takes_no_turns_is_measured_before_the_next_begins(happened):
-    ask(Release("old", steady(1.0), metrics=0), Release("new", steady(1.0), metrics=0))
+    ask(Release("old", metrics=0), Release("new", metrics=0))
     assert happened == ["old ended", "new ended"]
 
 
 def test_where_one_ends_early_the_others_go_on_and_the_next_case_hears_nothing_of_it(happened):
-    def ends(turn: int) -> float:
-        if turn == 2:
-            raise OSError("out of memory")
-        return 1.0
-
-    old, new, newest = Release("old", steady(1.0)), Release("new", ends), Release("newest", steady(1.0))
     with pytest.raises(OSError, match="out of memory"):
-        ask(old, new, newest)
+        ask(Release("old"), Release("new", ends_at=2), Release("newest"))
     assert sorted(happened[-3:]) == ["new ended", "newest ended", "old ended"]
 
 
 def test_a_release_alone_takes_turns_that_compare_nothing():
-    only = Release("only", steady(1.0))
+    only = Release("only")
     ask(only)
     assert only.told == [TAKE] * LEAST_TURNS + [ALONE]
 
 
 def test_where_memory_is_short_each_release_is_measured_before_the_next_begins(monkeypatch, happened):
     monkeypatch.setattr(turns, "_available", lambda: 3000.0)
-    old, new = (Release(name, steady(1.0), held=2000, metrics=2) for name in ("old", "new"))
+    old, new = (Release(name, held=2000, metrics=2) for name in ("old", "new"))
     ask(old, new)
     assert happened.index("old ended") < happened.index("new ready")
     assert old.told[-1] == new.told[-1] == ALONE
@@ -181,18 +173,14 @@ def test_an_interruption_ends_all(monkeypatch, happened):
 
     monkeypatch.setattr(turns, "_is_enough", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        ask(Release("old", steady(1.0)), Release("new", steady(1.0)))
+        ask(Release("old"), Release("new"))
     assert sorted(happened[-2:]) == ["new ended", "old ended"]
 
 
 def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch):
-    quiet = Still()
-    ask(Release("old", steady(1.0)), Release("new", steady(1.0)), quiet=quiet)
-    assert quiet.waits == LEAST_TURNS
+    assert ask(Release("old"), Release("new")) == LEAST_TURNS
     monkeypatch.setattr(turns, "SHORT", 0.0)
-    quiet = Still()
-    ask(Release("old", steady(1.0)), Release("new", steady(1.0)), quiet=quiet)
-    assert quiet.waits == 1, "nothing is known of the first"
+    assert ask(Release("old"), Release("new")) == 1, "nothing is known of the first"
 
 
 def launches(of: dict[str, list[list[float]]]) -> list[Launch]:
@@ -237,17 +225,16 @@ def test_a_median_of_turns_scatters_as_it_shows():
     assert statistics.variance(shifts) == pytest.approx(2 * shown / CLUSTERED, rel=0.25)
 
 
-def beside(loud: float, slower: float, quiet: int, count: int = 20) -> dict[str, list[float]]:
-    """Turns of a tenth of a millisecond in a round of which so many are quiet. In the others a neighbour makes both releases
-    `loud` times slower, and `b`, which else takes as long as `a`, `slower` times more."""
-    chance = np.random.default_rng(quiet)
-    of = np.where(np.arange(count) < quiet, 1.0, loud)
-    noise = 1e-4 * np.exp(chance.normal(0, 0.005, (2, count)))
+def beside(slower: float, quiet: int) -> dict[str, list[float]]:
+    """Twenty turns of a tenth of a millisecond in a round of which so many are quiet. In the others a neighbour makes both
+    releases 1.7 times slower, and `b`, which else takes as long as `a`, `slower` times more."""
+    of = np.where(np.arange(20) < quiet, 1.0, 1.7)
+    noise = 1e-4 * np.exp(np.random.default_rng(quiet).normal(0, 0.005, (2, 20)))
     return {"a": list(of * noise[0]), "b": list(of * noise[1] * np.where(of > 1, slower, 1.0))}
 
 
 def test_what_holds_in_quiet_moments_counts():
-    rounds = [beside(1.7, 0.85, quiet) for quiet in (20, 6, 0)]
+    rounds = [beside(0.85, quiet) for quiet in (20, 6, 0)]
     found = seen({tag: [of[tag] for of in rounds] for tag in "ab"})
     shifts = [math.log(new.number / old.number) for old, new in zip(found["a"], found["b"], strict=True)]
     assert shifts[:2] == pytest.approx([0.0, 0.0], abs=0.02)
@@ -257,20 +244,20 @@ def test_what_holds_in_quiet_moments_counts():
 
 def test_where_no_moment_was_quiet_all_turns_count_alike():
     """And so it is for calls so long that they hold quiet moments and loud ones alike."""
-    loud = [beside(1.7, 0.85, 0) for _ in range(3)]
+    loud = [beside(0.85, 0) for _ in range(3)]
     found = seen({tag: [of[tag] for of in loud] for tag in "ab"})
     assert max(one.variance for one in found["b"]) < 0.01**2
 
 
 def test_one_quiet_launch_among_loud_ones_decides_nothing():
-    rounds = [beside(1.7, 1.0, 20), *(beside(1.7, 1.0, 0) for _ in range(3))]
+    rounds = [beside(1.0, 20), *(beside(1.0, 0) for _ in range(3))]
     found = launches({tag: [of[name] for of in rounds] for name, tag in (("a", "v2.0.1"), ("b", "v2.1.0"))})
     (change,) = compare(found, "v2.0.1", "v2.1.0")
     assert change.verdict is Verdict.CANT_TELL
     assert "one launch of a release weighs far more than its others" in sentence(change)
     (fit,) = history(found).fits.values()
     assert [*chains(fit, AXIS)] == []
-    rounds[1] = beside(1.7, 1.0, 19)
+    rounds[1] = beside(1.0, 19)
     (change,) = compare(launches({tag: [of[tag] for of in rounds] for tag in "ab"}), "a", "b")
     assert change.verdict is Verdict.SAME
 
@@ -279,9 +266,3 @@ def test_one_quiet_launch_among_loud_ones_decides_nothing():
 def test_turns_that_no_other_release_took_with_it_leave_the_quickest_sample(others):
     found = seen({"a": [[2.0, 1.0, 3.0]], **({"b": [others]} if others else {})})
     assert [(one.number, one.variance) for one in found["a"]] == [(1.0, 0.0)]
-
-
-def test_a_launch_weighs_by_what_its_turns_show():
-    assert weight(0.0) == 1
-    assert weight(1e-12) == pytest.approx((USUAL[True].noise / PROCESS) ** 2)
-    assert weight(0.02**2) < weight(0.01**2) < 1

@@ -44,19 +44,13 @@ class Lab:
         return found
 
 
-@pytest.mark.parametrize("at", range(1, RELEASES))
-def test_one_change_among_thirty_takes_seven_releases_at_most(at):
-    lab = Lab({"f": {at: 1.1}})
+@pytest.mark.parametrize("noise", [0.0, 0.006])
+@pytest.mark.parametrize("seed", range(100))
+def test_one_change_among_thirty_takes_seven_releases_at_most_beside_noise_too(seed, noise):
+    at = 1 + seed % (RELEASES - 1)
+    lab = Lab({"f": {at: 1.1}}, noise, seed)
     assert lab.run() == {"f": [at]}
     assert len(lab.search.measured) <= 7 == expected_releases(RELEASES)
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_noise_does_not_lead_it_astray(seed):
-    at = 1 + seed % (RELEASES - 1)
-    lab = Lab({"f": {at: 1.1}}, noise=0.006, seed=seed)
-    assert lab.run() == {"f": [at]}
-    assert len(lab.search.measured) <= 7
 
 
 def test_change_that_two_sessions_disagree_about_is_told_of_the_releases_that_showed_it():

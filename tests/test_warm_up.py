@@ -23,21 +23,14 @@ def calls() -> Any:
     return warm_up.Calls(pictures, [0, 1, 0, 1], warm_up.inputs("one shape", "cpu", 3).parameters)
 
 
-@pytest.fixture
-def quick_compile(monkeypatch) -> None:
-    """torch.compile without the half minute in which it builds C++."""
-    offered = compilers.compiled
-
-    def compiled(network: Any, device: str) -> Any:
-        offered(network, device)
+@pytest.mark.parametrize("variant", warm_up.variants)
+def test_variant_says_what_numpy_says(variant, calls, monkeypatch):
+    def quickly(network: Any, device: str) -> Any:
+        """torch.compile without the half minute in which it builds C++."""
+        compilers.compiled(network, device)
         return torch.compile(network, backend="eager")
 
-    monkeypatch.setattr(warm_up, "compiled", compiled)
-
-
-@pytest.mark.usefixtures("quick_compile")
-@pytest.mark.parametrize("variant", warm_up.variants)
-def test_variant_says_what_numpy_says(variant, calls):
+    monkeypatch.setattr(warm_up, "compiled", quickly)
     try:
         call = warm_up.variants[variant](calls)
         results = [call(picture) for picture in calls]
@@ -72,15 +65,14 @@ def test_shapes_change_at_every_call_or_never():
 
 def test_check_refuses_a_result_of_another_picture_or_none(calls):
     call = warm_up.variants["eager"](calls)
-    right = [call(picture) for picture in calls]
+    right = one, two, three, four = [call(picture) for picture in calls]
     warm_up.check(calls, right)
-    swapped, late, unnumbered = list(right), list(right), list(right)
-    swapped[0], swapped[1] = right[1], right[0]
-    late[3] = right[3] + 0.02 * right[3].abs().max()
-    unnumbered[2] = right[2] * float("nan")
     wrong = {
-        **{"3 results of 4 calls": right[:3], "call 1 is off by": swapped, "call 3 is off by nan": unnumbered},
-        **{"call 4 is off by 0.02": late, "call 1 is torch.float64": [result.double() for result in right]},
+        "3 results of 4 calls": right[:3],
+        "call 1 is off by": [two, one, three, four],
+        "call 3 is off by nan": [one, two, three * float("nan"), four],
+        "call 4 is off by 0.02": [one, two, three, four + 0.02 * four.abs().max()],
+        "call 1 is torch.float64": [result.double() for result in right],
         r"call 1 is torch.float32 \(10,\)": [result[0] for result in right],
     }
     for sentence, results in wrong.items():

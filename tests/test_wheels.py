@@ -21,8 +21,6 @@ VERSION = "__version__ = '9.0.0'\ncuda: Optional[str] = '12.6'\ngit_version = 'a
 CMAKE = 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")\n'
 PYTHON = b"\0junk sm_50 \0" + b"sm_70 sm_80 sm_90a compute_90" + b"\0" * 2**20
 CUDA = bytes(3 * 2**20)
-
-
 LIBRARY = b"\0GLIBC_2.3.4\0GLIBC_2.17\0"
 
 
@@ -89,8 +87,8 @@ def test_facts_are_what_lies_in_the_environment(index, tmp_path, env):
     assert found.architectures == ("sm_70", "sm_80", "sm_90a", "compute_90")
     assert found.libraries == {"libtorch_cuda.so": len(CUDA), "libtorch_python.so": len(PYTHON)}
     torch, nccl = found.packages
-    assert (torch.name, torch.version, nccl.name, nccl.version) == ("torch", "9.0.0", "nvidia-nccl-cu12", "2.1")
-    assert (torch.download, torch.sha256) == (1000, "0" * 64)
+    assert (torch.name, torch.version, torch.download, torch.sha256) == ("torch", "9.0.0", 1000, "0" * 64)
+    assert (nccl.name, nccl.version) == ("nvidia-nccl-cu12", "2.1")
     assert torch.installed == len(VERSION) + len(CMAKE) + len(PYTHON) + len(CUDA) + len(LIBRARY)
     assert found.installed == torch.installed + 4
     assert said == ["v9.0.0 was read."]

@@ -2,6 +2,7 @@
 of the committed results? What is not run is named below with its reason, and read by its program as far as its options
 go."""
 
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.commands import make_argparser
+
+from torch_history.cli import main
+from torch_history.releases.axis import Axis
+from torch_history.releases.repository import ReleaseAxis
 
 from .processes import ROOT, ran
 
@@ -96,9 +102,6 @@ def test_a_written_command_that_is_not_run_is_one_that_its_program_knows(command
 
 
 def read_by_us(words: list[str]) -> None:
-    from torch_history.cli import main
-    from torch_history.releases.axis import Axis
-
     command: Any = main
     name = "torch-history"
     while hasattr(command, "commands"):
@@ -112,12 +115,6 @@ def read_by_us(words: list[str]) -> None:
 
 
 def read_by_asv(words: list[str]) -> None:
-    import json
-
-    from asv.commands import make_argparser
-
-    from torch_history.releases.repository import ReleaseAxis
-
     parser, _ = make_argparser()
     arguments = parser.parse_args(words)
     axis = ReleaseAxis(str(ROOT / "releases.toml"))

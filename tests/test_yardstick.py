@@ -22,12 +22,8 @@ def test_counts_and_score_are_those_of_hand_made_series():
     assert score([series([(3, 2.0)], "0"), series([(3, 2.0)], "1")], {"0": [3, 5], "1": []}) == (0.5, 0.5, 0.5)
 
 
-def many(changes: list[tuple[int, float]], number: int) -> list[Record]:
-    return [series(changes, str(i)) for i in range(number)]
-
-
 def test_a_setting_is_chosen_by_what_scores_best_on_other_series():
-    records = many([(3, 2.0)], 40)
+    records = [series([(3, 2.0)], str(i)) for i in range(40)]
     assert {one.fold for one in records} == set(range(data_set.FOLDS))
     lax, strict = ({one.id: places for one in records} for places in ([1, 3, 5], [3]))
     assert yardstick.chosen(records, {"lax": lax, "strict": strict}) == strict
