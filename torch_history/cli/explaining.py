@@ -21,7 +21,7 @@ from ..analysis.compare import choose_machine, releases_of
 from ..analysis.series import Series
 from ..analysis.verdicts import difference, human
 from ..explaining import finding
-from ..explaining.launching import CannotExplain, LaunchFailed, Side
+from ..explaining.launching import CannotExplain, LaunchFailed, Side, Subject
 from ..explaining.verdict import KINDS
 from ..measuring.machine import asked as requested
 from ..measuring.machine import decided, describe
@@ -180,7 +180,8 @@ def minutes_of(told: Iterable[Series]) -> float:
 
 def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Console) -> Evidence:
     """What is found of one series now, which is stored."""
-    subject = finding.subject(context.suite.root, series, context.workload, context.request.threads)
+    case = context.workload or series.question, series.variant, series.size, series.metric
+    subject = Subject(context.suite.root, *case, context.request.threads)
     with tempfile.TemporaryDirectory() as folder:
         say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
         seconds = 60.0 * minutes_of([series])

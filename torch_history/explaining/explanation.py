@@ -1,6 +1,7 @@
 """How is one changed series explained? Both releases are asked in turn whether they differ; only then where and why."""
 
 import contextlib
+import itertools
 import math
 import subprocess
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..analysis import causes
-from ..analysis.code import CHANGED, LEAST_SAMPLES, State
+from ..analysis.code import LEAST_SAMPLES, State
 from ..analysis.verdicts import human
 from ..store.causes import LONGEST_DIFFERENCE, Code, Kind, Place, Pulled
 from . import fingerprints, places, verdict
@@ -82,7 +83,7 @@ class Explanation:
         self._seconds, self._opened = seconds, opened
         self._kinds = ONCE if subject.is_once else PROFILES
         self._began, self._took = time.monotonic(), 0.0
-        self._turn = 0
+        self._orders = itertools.cycle([(0, 1), (1, 0)])  # old and new, in the next turn the other way round
         self._timings: tuple[int, ...] = TIMINGS
         self._traces: set[str] = set()
         self._times: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
@@ -121,12 +122,9 @@ class Explanation:
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
                 took = f"It takes {human(each, 'seconds')} each time"
                 self._say(f"{took}, so this takes {minutes} minutes or more in all.")
-            if turn >= LEAST_TURNS and found.ratio.is_there:
-                break
-            is_late = not self._has_time(CONFIRMED)
-            if turn >= (MOST_TURNS if self._subject.is_once else LEAST_TURNS) and is_late:
-                break
-            if turn >= MOST_TURNS and found.ratio.is_absent:
+            is_known = turn >= LEAST_TURNS and (found.ratio.is_there or (turn >= MOST_TURNS and found.ratio.is_absent))
+            least = MOST_TURNS if self._subject.is_once else LEAST_TURNS
+            if is_known or (turn >= least and not self._has_time(CONFIRMED)):
                 break
         at = found.ratio
         said = f"new / old is {at.ratio:.3f} ({at.low:.3f} to {at.high:.3f}, {len(found.base.old)} turns)"
@@ -170,7 +168,7 @@ class Explanation:
                     self._ask_facts(found, launches)
                 if not self._subject.is_once:
                     self._time("", launches)
-                for number in self._order():
+                for number in next(self._orders):
                     if self._subject.is_once:
                         self._look_once(number, launches[number])
                     else:
@@ -251,7 +249,7 @@ class Explanation:
             if one.old and one.new and one.state in (State.CHANGED, State.MOVED, State.SAME):
                 name = f"{places.library_name(one.symbol.library)}: {one.name}"
                 loops = one.loops or ((0, one.old.place), (0, one.new.place))
-                same = one.state not in CHANGED
+                same = one.state is not State.CHANGED
                 counts = one.old.instructions, one.new.instructions
                 found.code.append(Code(name, same, counts, (loops[0][1],), (loops[1][1],)))
         return changed.is_cause, causes.in_code(changed, *found.environments)
@@ -260,8 +258,7 @@ class Explanation:
         """Tries each lever that may matter, and gives the verdict on it."""
         if self._subject.is_once:
             self._began = time.monotonic()
-        refused = {lever.name: lever.refusal(self._traces) for lever in self._levers}
-        tried = [lever for lever in self._levers if not refused[lever.name]]
+        tried = [lever for lever in self._levers if not lever.refusal(self._traces)]
         self._say(f"Why? {len(tried)} levers.")
         for turn in range(LEVER_TURNS):
             for lever in tried:
@@ -270,11 +267,11 @@ class Explanation:
                     self._pull_one(lever)
             able = (lever for lever in tried if lever.name not in self._failed)
             tried = [lever for lever in able if self._judged(lever, found).verdict != "CLEARED"]  # more turns may tell
-        again = {lever.name: self._judged(lever, found).removed for lever in tried if self._times[lever.name][0]}
-        self._pull_again(sorted((lever for lever in tried if lever.name in again), key=lambda one: -again[one.name]))
+        again = [lever for lever in tried if self._times[lever.name][0]]
+        self._pull_again(sorted(again, key=lambda lever: -self._judged(lever, found).removed))
         if untried := [lever.words for lever in tried if not self._times[lever.name][0]]:
             found.notes.append(f"no time to try {', '.join(untried)}")
-        found.levers = [self._judged(lever, found, refused[lever.name]) for lever in self._levers]
+        found.levers = [self._judged(lever, found) for lever in self._levers]
 
     def _pull_again(self, levers: Sequence[Lever]) -> None:
         """Tries levers in fresh launches, which alone count from then on; the earlier ones still tell of noise."""
@@ -295,10 +292,10 @@ class Explanation:
             self._failed[lever.name] = str(error)
         self._took = time.monotonic() - began
 
-    def _judged(self, lever: Lever, found: Found, refused: str = "") -> Pulled:
-        """What a lever was found to do, or why it was `refused`."""
+    def _judged(self, lever: Lever, found: Found) -> Pulled:
+        """What a lever was found to do, or why it was not tried."""
         group = self._group(lever.name, found.clock)
-        refused = refused or self._failed.get(lever.name, "")
+        refused = lever.refusal(self._traces) or self._failed.get(lever.name, "")
         if not refused and not group.old:
             refused = "the time was over before it was tried often enough"
         if refused:
@@ -308,11 +305,6 @@ class Explanation:
         numbers = tuple(group.old), tuple(group.new)
         gone, low, high = (max(-1e6, min(of, 1e6)) for of in (share.share, share.low, share.high))
         return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(share), *numbers, gone, low, high)
-
-    def _order(self) -> tuple[int, int]:
-        """Old and new, in the next turn the other way round."""
-        self._turn += 1
-        return (0, 1) if self._turn % 2 else (1, 0)
 
     @contextlib.contextmanager
     def _both(self, **how: Any) -> Iterator[tuple[Any, Any]]:
@@ -324,7 +316,7 @@ class Explanation:
 
     def _time(self, name: str, launches: tuple[Any, Any], settings: Sequence[str] = ()) -> None:
         """One more turn of a lever, or of none: both releases or neither, so that turns stay pairs. Raises CannotExplain."""
-        step, swapped = {**TIMING, **({"set": list(settings)} if settings else {})}, self._order()[0]
+        step, swapped = {**TIMING, **({"set": list(settings)} if settings else {})}, next(self._orders)[0]
         answers: tuple[list[Any], list[Any]] = ([], [])
         for number in (each ^ swapped for each in self._timings):
             answer = launches[number].ask(step)

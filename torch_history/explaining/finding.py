@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import convert
+
 from contract.metrics import METRICS
 from contract.own_file import CLASSES
 
@@ -46,7 +48,7 @@ class Cases:
     """What a question or an own file lists: variants with sizes, and whether their calls are `timed`; and of what a process
     does once the metric with both."""
 
-    steady: list[tuple[str, ...]]
+    cases: list[tuple[str, ...]]
     timed: bool
     once: list[tuple[str, ...]]
 
@@ -63,17 +65,13 @@ def suites_series(side: Side, root: Path, environment: str) -> list[Series]:
     """Every series of the suite's questions that can be explained, as the release lists them. Raises LaunchFailed."""
     benchmarks = [one for one in sources.here() if Series(environment, one, ()).metric in EXPLAINABLE]
     listed = cases(side, root, sorted({one.partition(".")[0] for one in benchmarks}))
-    return [one for name in benchmarks for one in _series(name, listed[name.partition(".")[0]].steady, environment)]
+    return [one for name in benchmarks for one in _series(name, listed[name.partition(".")[0]].cases, environment)]
 
 
 def cases(side: Side, root: Path, workloads: Sequence[str]) -> dict[str, Cases]:
     """What each of several questions lists on the release itself, or an own file. Raises LaunchFailed."""
     with contextlib.closing(Launch(side, Subject(root, workloads[0], "", "", "time"))) as launch:
-        listed = {one: launch.ask({"do": "cases", "case": {"workload": one}}) for one in workloads}
-    return {
-        one: Cases([*map(tuple, answer["cases"])], answer["timed"], [*map(tuple, answer["once"])])
-        for one, answer in listed.items()
-    }
+        return {one: convert(launch.ask({"do": "cases", "case": {"workload": one}}), Cases) for one in workloads}
 
 
 def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
@@ -83,8 +81,8 @@ def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
         return _series(f"{question}.{CLASSES[METRICS[metric].measured]}.track_{metric}", which, environment)
 
     once = [one for metric, *case in listed.once if metric in ONCE for one in of(metric, [tuple(case)])]
-    steady = of("time", listed.steady) if listed.timed or not once else []
-    return [*steady, *once, *(one for metric in COUNTED for one in of(metric, listed.steady))]
+    steady = of("time", listed.cases) if listed.timed or not once else []
+    return [*steady, *once, *(one for metric in COUNTED for one in of(metric, listed.cases))]
 
 
 def _series(benchmark: str, listed: Sequence[tuple[str, ...]], environment: str) -> list[Series]:
@@ -111,11 +109,6 @@ def matching(words: str, every: Sequence[Series]) -> list[Series]:
 
 def _words(text: str) -> set[str]:
     return set(re.sub(r"[,/'\s]+", " ", text.lower().replace("_", " ")).split())
-
-
-def subject(root: Path, series: Series, workload: str = "", threads: int = 1) -> Subject:
-    """What is launched for a series; `workload` is the path of an own file, `threads` those of the CPU."""
-    return Subject(root, workload or series.question, series.variant, series.size, series.metric, threads)
 
 
 def explain(
@@ -172,7 +165,9 @@ def _reproduction(
             try:
                 numbers[number].append(_printed(sides[number], path, min(SCRIPT_SECONDS, ends - time.monotonic())))
             except (subprocess.SubprocessError, ValueError, IndexError) as error:
-                return text, None, f"no measurement of the script: with {sides[number].tag} it failed ({_last(error)})"
+                said = str(getattr(error, "stderr", "") or error).strip() or type(error).__name__
+                why = f"with {sides[number].tag} it failed ({said.splitlines()[-1][:200]})"
+                return text, None, f"no measurement of the script: {why}"
         if time.monotonic() + (time.monotonic() - began) > ends:
             break
     return text, (min(numbers[0]), min(numbers[1])), ""
@@ -183,8 +178,3 @@ def _printed(side: Side, path: Path, seconds: float) -> float:
     env = {**for_measuring(os.environ), **side.variables}
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds, env=env)
     return float(done.stdout.split()[-1])
-
-
-def _last(error: Exception) -> str:
-    lines = str(getattr(error, "stderr", "") or error).strip().splitlines()
-    return lines[-1][:200] if lines else type(error).__name__

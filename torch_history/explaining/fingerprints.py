@@ -4,14 +4,15 @@ import functools
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from msgspec.structs import replace
 
 from ..analysis.code import LEAST_SAMPLES, CodePair
-from ..store.code import BLOCK, MOST_FUNCTIONS, Code, Hot, Loop, Section, Symbol
+from ..store.code import BLOCK, MOST_FUNCTIONS, Code, Hot, Section, Symbol
 from . import machine_code, places
 from .library import Library
 
@@ -71,39 +72,29 @@ class Seen(NamedTuple):
     profiled_on: str
 
 
-def hot_functions(seen: Seen, libraries: Mapping[str, Library]) -> dict[str, dict[tuple[str, int], dict[int, int]]]:
-    """Case -> library and number of each function that holds LEAST_SHARE of its samples -> address -> samples."""
-    found: dict[str, dict[tuple[str, int], dict[int, int]]] = {}
-    for case, answer in seen.cases.items():
-        total = samples_in(answer)
-        functions: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-        for path, offsets in answer["samples"].items():
-            name = path.rpartition("/")[2]
-            if name in libraries:
-                for offset, count in offsets.items():
-                    address = libraries[name].address(int(offset))
-                    number = libraries[name].holding(address) if address is not None else None
-                    if address is not None and number is not None:
-                        functions[name, number][address] = count
-        found[case] = {of: at for of, at in functions.items() if sum(at.values()) >= LEAST_SHARE * total}
-    return found
-
-
-def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[int, int]], of: "Describe") -> Hot:
-    """What runs in a case, by what was seen and which of its samples lie in which functions."""
-    symbols = {}
-    for (name, number), addresses in functions.items():
-        loop = of.code(name, number).hot_loop(addresses)
-        symbols[key(of.libraries[name], number)] = sum(addresses.values()), loop.digest if loop else ""
+def hot(answer: Mapping[str, Any], of: "Describe") -> Hot:
+    """What runs in a case, by what was seen; of functions, those that hold LEAST_SHARE of the samples."""
+    total = samples_in(answer)
+    functions: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     elsewhere: Counter[str] = Counter()
     for path, offsets in answer["samples"].items():
         elsewhere[places.library_name(path)] += sum(offsets.values())
-    for name, number in functions:
-        elsewhere[places.library_name(name)] -= sum(functions[name, number].values())
+        name = path.rpartition("/")[2]
+        for offset, count in offsets.items() if name in of.libraries else ():
+            address = of.libraries[name].address(int(offset))
+            number = of.libraries[name].holding(address) if address is not None else None
+            if address is not None and number is not None:
+                functions[name, number][address] = count
+    symbols = {}
+    for (name, number), addresses in functions.items():
+        if (held := sum(addresses.values())) >= LEAST_SHARE * total:
+            loop = of.code(name, number).hot_loop(addresses)
+            symbols[key(of.libraries[name], number)] = held, loop.digest if loop else ""
+            elsewhere[places.library_name(name)] -= held
     operators = sorted(answer["operators"].items(), key=lambda row: (-row[1][0], row[0]))[:MOST_OPERATORS]
     called = sorted(answer["functions"].items(), key=lambda row: (-row[1][0], row[0]))[:MOST_FUNCTIONS]
     return Hot(
-        samples=samples_in(answer),
+        samples=total,
         symbols=symbols,
         elsewhere={name: count for name, count in sorted(elsewhere.items()) if count},
         operators={places.shortened(name): tuple(row) for name, row in operators},
@@ -112,31 +103,25 @@ def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[i
 
 
 class Describe:
-    """The functions of one release's libraries, each read once; `with_lines` as machine_code.function has it."""
+    """The functions of one release's libraries, each read once; `with_lines` as machine_code.function has it. Raises
+    NotALibrary, and OSError."""
 
-    def __init__(self, libraries: Mapping[str, Library], with_lines: bool = True) -> None:
-        @functools.cache
-        def code(library: str, number: int) -> machine_code.Function:
-            return machine_code.function(libraries[library], number, with_lines)
-
-        self.libraries, self.code = libraries, code
-
-    def symbol(self, library: str, number: int) -> Symbol:
-        """A function as it is stored."""
-        of, code = self.libraries[library], self.code(library, number)
-        name, place = places.symbol_name(of.plain_names[number]), code.address % machine_code.LINE
-        about = of.source(number)[:200], of.size(number), place, code.digest, code.instructions
-        return Symbol(name, library, *about, tuple(Loop(*loop) for loop in code.loops))
+    def __init__(self, paths: Iterable[Path], with_lines: bool = True) -> None:
+        libraries = self.libraries = {path.name: Library(path) for path in paths}
+        self.code = functools.cache(
+            lambda library, number: machine_code.function(libraries[library], number, with_lines)
+        )
 
     def symbols(self, keys: Collection[str]) -> dict[str, Symbol]:
-        """Those of `keys` that the libraries have."""
+        """Those of `keys` that the libraries have, as they are stored."""
         found: dict[str, Symbol] = {}
-        if not keys:
-            return found
-        for library, of in self.libraries.items():
+        for library, of in self.libraries.items() if keys else ():
             for number in range(len(of)):
                 if (named := key(of, number)) in keys and named not in found:
-                    found[named] = self.symbol(library, number)
+                    code, source, size = self.code(library, number), of.source(number)[:200], of.size(number)
+                    name, place = places.symbol_name(of.plain_names[number]), code.address % machine_code.LINE
+                    about = source, size, place, code.digest, code.instructions, code.loops
+                    found[named] = Symbol(name, library, *about)
         return found
 
 
@@ -151,30 +136,23 @@ def of_release(
 ) -> Code:
     """The code of a release by its `libraries`, with the functions that run in it and those of `keys`, of others' series.
     Where nothing was `seen` now, what runs is as it was `known`. Raises NotALibrary, and OSError without c++filt."""
-    of = Describe({path.name: Library(path) for path in libraries})
-    series, functions, profiled_on = (known.series, known.functions, known.profiled_on) if known else ({}, {}, "")
+    of = Describe(libraries)
+    described = {name: sections(library) for name, library in of.libraries.items()}
+    found = Code(release, python, sha256, described, declared=known.declared if known else {})
     if seen:
-        series = {case: hot(seen.cases[case], at, of) for case, at in hot_functions(seen, of.libraries).items()}
-        functions, profiled_on = _digests(seen, series), seen.profiled_on
-    wanted = {*keys, *(named for each in series.values() for named in each.symbols)}
-    return Code(
-        release,
-        python,
-        sha256,
-        {name: sections(library) for name, library in of.libraries.items()},
-        of.symbols(wanted),
-        series,
-        functions,
-        profiled_on,
-        asked=digest_of(wanted),
-        declared=known.declared if known else {},
-    )
+        series = {case: hot(answer, of) for case, answer in seen.cases.items()}
+        functions = _digests(seen.cases.values(), series.values())
+        found = replace(found, series=series, functions=functions, profiled_on=seen.profiled_on)
+    elif known:
+        found = replace(found, series=known.series, functions=known.functions, profiled_on=known.profiled_on)
+    wanted = {*keys, *(named for each in found.series.values() for named in each.symbols)}
+    return replace(found, symbols=of.symbols(wanted), asked=digest_of(wanted))
 
 
-def _digests(seen: Seen, series: Mapping[str, Hot]) -> dict[str, str]:
+def _digests(answers: Iterable[Mapping[str, Any]], series: Iterable[Hot]) -> dict[str, str]:
     """Name -> digest of those functions of Python that are kept in `series`."""
-    kept = {name for each in series.values() for name in each.functions}
-    rows = (row for answer in seen.cases.values() for row in answer["functions"].items())
+    kept = {name for each in series for name in each.functions}
+    rows = (row for answer in answers for row in answer["functions"].items())
     every = {places.shortened(name): digest for name, (_, digest) in rows}
     return {name: digest for name, digest in every.items() if digest and name in kept}
 
@@ -216,19 +194,13 @@ ONE = "one case"  # name of the case in what `pair` gives
 
 def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodePair:
     """The code of old and new, in the environments in `folders`, of what ran in one case. Raises as `of_release`."""
-    found = [Describe({path.name: Library(path) for path in _installed(one)}, with_lines=False) for one in folders]
-    both = zip(found, answers, strict=True)
-    functions = [hot_functions(Seen({ONE: answer}, ""), of.libraries)[ONE] for of, answer in both]
-    series = [hot(answer, of_case, of) for answer, of_case, of in zip(answers, functions, found, strict=True)]
-    keys = {named for each in series for named in each.symbols}
-    made = [
-        Code("", "", "", {}, of.symbols(keys), {ONE: each}, _digests(Seen({ONE: answer}, ""), {ONE: each}))
-        for of, each, answer in zip(found, series, answers, strict=True)
-    ]
-    return CodePair(made[0], made[1])
-
-
-def _installed(folder: Path) -> list[Path]:
-    """LIBRARIES of the torch in an environment."""
-    every = (path for name in LIBRARIES for path in folder.glob(f"lib/python*/site-packages/torch/lib/{name}"))
-    return sorted(every)
+    ends = []
+    for folder, answer in zip(folders, answers, strict=True):
+        found = (path for name in LIBRARIES for path in folder.glob(f"lib/python*/site-packages/torch/lib/{name}"))
+        of = Describe(sorted(found), with_lines=False)
+        ends.append((of, answer, hot(answer, of)))
+    keys = {named for *_, each in ends for named in each.symbols}
+    old, new = (
+        Code("", "", "", {}, of.symbols(keys), {ONE: each}, _digests([answer], [each])) for of, answer, each in ends
+    )
+    return CodePair(old, new)

@@ -3,23 +3,21 @@
 import re
 import tomllib
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 
-LIST = Path(__file__).with_name("levers.toml")
+from msgspec import Struct, convert
 
 ANOTHER_PROCESS = "another process"  # trace of a call by a new process, which settings do not reach
 
 
-@dataclass(frozen=True)
-class Lever:
+class Lever(Struct, frozen=True, forbid_unknown_fields=True):
     """One row of levers.toml, whose head says what each key is."""
 
     name: str
     words: str
     because: str
     proves: str
-    variables: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = {}
     set: tuple[str, ...] = ()
     when: str = ""
     once: bool = False
@@ -34,6 +32,6 @@ class Lever:
 
 
 def load() -> list[Lever]:
-    """All levers, in the order in which they are tried. Raises TypeError where a row has a key that no lever has."""
-    rows = tomllib.loads(LIST.read_text(encoding="utf-8"))["lever"]
-    return [Lever(**{**row, "set": tuple(row.get("set", ()))}) for row in rows]
+    """All levers, in the order in which they are tried. Raises ValidationError where a row has a key that no lever has."""
+    text = Path(__file__).with_name("levers.toml").read_text(encoding="utf-8")
+    return convert(tomllib.loads(text)["lever"], list[Lever])

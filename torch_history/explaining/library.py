@@ -40,9 +40,8 @@ class Library:
             raise ValueError("it does not begin as one")
         program, sections = struct.unpack_from("<QQ", self._data, 32)
         programs, _, count, names = struct.unpack_from("<HHHH", self._data, 56)
-        rows = [struct.unpack_from("<IIQQQQIIQQ", self._data, sections + 64 * i) for i in range(count)]
-        self._rows = rows
-        self.sections = {self._text(rows[names][4] + row[0]): (row[3], row[4], row[5], row[2]) for row in rows}
+        self._rows = [struct.unpack_from("<IIQQQQIIQQ", self._data, sections + 64 * i) for i in range(count)]
+        self.sections = {self._text(self._rows[names][4] + row[0]): row[2:7] for row in self._rows}
         heads = [struct.unpack_from("<IIQQQQQQ", self._data, program + 56 * i) for i in range(programs)]
         self._loads = [(head[3], head[3] + head[5], head[2]) for head in heads if head[0] == 1]
         self._symbols, self._names = self._table(".symtab" if ".symtab" in self.sections else ".dynsym")
@@ -55,8 +54,8 @@ class Library:
 
     def _table(self, name: str) -> tuple[np.ndarray, int]:
         """The entries of a table of symbols, and where its names begin."""
-        row = next(row for row in self._rows if (row[3], row[4], row[5], row[2]) == self.sections[name])
-        return np.frombuffer(self._data, _SYMBOL, row[5] // _SYMBOL.itemsize, row[4]), self._rows[row[6]][4]
+        _, _, offset, size, link = self.sections[name]
+        return np.frombuffer(self._data, _SYMBOL, size // _SYMBOL.itemsize, offset), self._rows[link][4]
 
     def _text(self, at: int) -> str:
         return self._data[at : self._data.find(b"\0", at)].decode("latin1")
@@ -66,7 +65,7 @@ class Library:
 
     def content(self, section: str) -> memoryview:
         """The bytes of a section. Raises KeyError."""
-        _, offset, size, _ = self.sections[section]
+        _, _, offset, size, _ = self.sections[section]
         return memoryview(self._data)[offset : offset + size]
 
     def address(self, offset: int) -> int | None:
@@ -90,7 +89,7 @@ class Library:
     def source(self, number: int) -> str:
         """The source file of a function that only its file sees; empty of one that all see, whose file no table tells."""
         place = int(self._order[number])
-        if self._symbols["info"][place] >> 4 or not len(self._files):
+        if self._symbols["info"][place] >> 4:
             return ""
         before = int(np.searchsorted(self._files, place)) - 1
         return self._text(self._names + int(self._symbols["name"][self._files[before]])) if before >= 0 else ""
@@ -106,7 +105,9 @@ class Library:
 
     def section_at(self, address: int) -> str:
         """The name of the section that is loaded at an address; empty where none is."""
-        loaded = (of for of, (at, _, size, flags) in self.sections.items() if flags & 2 and at <= address < at + size)
+        loaded = (
+            of for of, (flags, at, _, size, _) in self.sections.items() if flags & 2 and at <= address < at + size
+        )
         return next(loaded, "")
 
     def imported(self, slot: int) -> str:
@@ -124,7 +125,7 @@ class Library:
         found = {}
         for name in (".rela.plt", ".rela.dyn"):
             if name in self.sections:
-                _, offset, size, _ = self.sections[name]
+                _, _, offset, size, _ = self.sections[name]
                 rows = np.frombuffer(self._data, _RELOCATION, size // _RELOCATION.itemsize, offset)
                 for at, info, addend in rows[np.isin(rows["info"] & 0xFFFFFFFF, (1, 6, 7, 8, 37))].tolist():
                     found[at] = info >> 32, addend

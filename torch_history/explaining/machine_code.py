@@ -13,6 +13,7 @@ from typing import NamedTuple
 import capstone
 from capstone import x86
 
+from ..store.code import Loop
 from .library import Library
 
 LINE = 64  # bytes of a line of the cache, from which the processor fetches instructions
@@ -25,15 +26,6 @@ FAILING = re.compile("torch(Check|InternalAssert)Fail|C[12]ENS_14SourceLocation"
 of a c10::SourceLocation, which is copied to the stack; FIELDS are the bytes that are made free for it there."""
 
 FIELDS = 32
-
-
-class Loop(NamedTuple):
-    """From byte `begin` of its function up to byte `end`: the digest of its instructions, and how many they are."""
-
-    begin: int
-    end: int
-    digest: str
-    instructions: int
 
 
 @dataclass(frozen=True)
@@ -64,9 +56,9 @@ def function(library: Library, number: int, with_lines: bool = True) -> Function
         for one in code
         if one.mnemonic.startswith("j") and (target := one.target) is not None and begin <= target <= one.address
     }
-    shortest = sorted(jumps, key=lambda ends: ends[1] - ends[0])[:MOST_LOOPS]
+    shortest = sorted(sorted(jumps, key=lambda ends: ends[1] - ends[0])[:MOST_LOOPS])
     loops = [Loop(first - begin, last - begin, *_digest(library, code, (first, last))) for first, last in shortest]
-    return Function(begin, *_digest(library, code, (begin, begin + library.size(number))), tuple(sorted(loops)))
+    return Function(begin, *_digest(library, code, (begin, begin + library.size(number))), tuple(loops))
 
 
 class _Instruction(NamedTuple):
@@ -81,7 +73,6 @@ _ENGINE = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 _ENGINE.detail = _ENGINE.skipdata = True
 
 
-@functools.lru_cache(maxsize=2)
 def _decoded(library: Library, number: int) -> list[_Instruction]:
     begin = library.begin(number)
     found = []
@@ -148,12 +139,7 @@ def _lines(
 
 
 def _digest(library: Library, code: Sequence[_Instruction], ends: tuple[int, int]) -> tuple[str, int]:
-    written = _written(library, code, ends)
-    return hashlib.blake2b("\n".join(written).encode(), digest_size=8).hexdigest(), len(written)
-
-
-def _written(library: Library, code: Sequence[_Instruction], ends: tuple[int, int]) -> list[str]:
-    """The instructions from one address up to another in the form that is compared."""
+    """A digest of the instructions from one address up to another in the form that is compared, and how many they are."""
     chosen = [one for one in code if ends[0] <= one.address < ends[1]]
     numbers = {one.address: number for number, one in enumerate(chosen)}
     names = _Names()
@@ -172,7 +158,7 @@ def _written(library: Library, code: Sequence[_Instruction], ends: tuple[int, in
         if one.target is not None:
             parts.append(_jump(library, one.target, numbers, code))
         written.append(" ".join(parts))
-    return written
+    return hashlib.blake2b("\n".join(written).encode(), digest_size=8).hexdigest(), len(written)
 
 
 def _jump(library: Library, target: int, numbers: Mapping[int, int], code: Sequence[_Instruction]) -> str:

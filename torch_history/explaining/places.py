@@ -52,8 +52,7 @@ def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> Profile:
 def of_once(answer: Mapping[str, Any]) -> dict[str, Profile]:
     """The profiles in an answer of `looked_at` in measure/once.py, by kind of place."""
     rows = {"process": ("processes", ITSELF), "package": ("packages", LEFT), "function": ("functions", LEFT)}
-    seconds = answer["seconds"]
-    return {kind: of_rows({"seconds": seconds, "rows": answer[name]}, rest) for kind, (name, rest) in rows.items()}
+    return {kind: of_rows({**answer, "rows": answer[name]}, rest) for kind, (name, rest) in rows.items()}
 
 
 def of_samples(answer: Mapping[str, Any]) -> Profile:
@@ -93,17 +92,9 @@ def is_believed(answers: Answers, difference: float) -> bool:
 def read_perf(file: Path) -> Profile:
     """The profile by symbol of what perf recorded. Raises OSError and CalledProcessError where perf or c++filt fails."""
     command = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-F", "sample,dso,sym", "-t", "\t"]
-    if shutil.which("c++filt") is None:
-        return of_perf(_said(command))
-    return of_perf(_said(["c++filt", "-i"], _said([*command, "--no-demangle"])))
-
-
-def _said(command: Sequence[str], given: str = "") -> str:
-    return subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", check=True).stdout
-
-
-def of_perf(report: str) -> Profile:
-    """As `read_perf`, of what `perf report` printed."""
+    is_there = shutil.which("c++filt") is not None
+    report = _said([*command, "--no-demangle"] if is_there else command)
+    report = _said(["c++filt", "-i"], report) if is_there else report
     counts: Counter[str] = Counter()
     for line in report.splitlines():
         cells = [cell.strip() for cell in line.split("\t")]
@@ -112,6 +103,10 @@ def of_perf(report: str) -> Profile:
             counts[f"{library_name(dso)}: {symbol_name(name)}"] += int(count)
     total = counts.total() or 1
     return {symbol: (count / total, 0.0) for symbol, count in counts.items()}
+
+
+def _said(command: Sequence[str], given: str = "") -> str:
+    return subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", check=True).stdout
 
 
 def library_name(shared_object: str) -> str:
@@ -172,13 +167,11 @@ def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group
 
 def _row(kind: Any, name: str, old: Sequence[Profile], new: Sequence[Profile], levels: tuple[float, float]) -> Place:
     """Mean seconds a call on either release, and the interval of their difference by Welch's t."""
-    sides = [
-        [profile.get(name, (0.0, 0.0))[0] * level for profile in profiles]
-        for profiles, level in ((old, levels[0]), (new, levels[1]))
-    ]
+    rows = [[profile.get(name, (0.0, 0.0)) for profile in profiles] for profiles in (old, new)]
+    sides = [[share * level for share, _ in side] for side, level in zip(rows, levels, strict=True)]
     means = [statistics.fmean(side) for side in sides]
     half = _half(sides)
-    calls = [statistics.median(profile.get(name, (0.0, 0.0))[1] for profile in profiles) for profiles in (old, new)]
+    calls = [statistics.median(calls for _, calls in side) for side in rows]
     shift = means[1] - means[0]
     counted = (calls[0], calls[1]) if any(calls) else None
     return Place(kind, name, means[0], means[1], shift - half, shift + half, calls=counted)

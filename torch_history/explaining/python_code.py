@@ -16,11 +16,10 @@ def difference(folders: tuple[Path, Path], name: str) -> str:
     docstrings and annotations; `name` is a path below site-packages and a qualified name, as measure/hot.py gives it.
     Empty where either has no such function, or its code is the same."""
     path, _, qualified = name.partition(" ")
-    sources = [_source(folder, path, qualified) for folder in folders]
-    if None in sources:
+    old, new = (_source(folder, path, qualified) for folder in folders)
+    if old is None or new is None:
         return ""
-    old, new = ((source or "").splitlines() for source in sources)
-    lines = list(difflib.unified_diff(old, new, lineterm="", n=CONTEXT))[2:]
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=CONTEXT))[2:]
     more = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
     return "\n".join([*lines[:MOST_LINES], *more])
 

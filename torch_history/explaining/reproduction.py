@@ -2,7 +2,6 @@
 
 import ast
 import functools
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -84,21 +83,15 @@ class CannotReproduce(UserError):
 _parsed = functools.cache(ast.parse)  # nobody changes a tree: `_Copy` makes new nodes
 
 
-@dataclass
 class _Source:
     """One module: its statements, and which of them defines a name."""
 
-    path: Path
-    body: list[ast.stmt]
-    defines: dict[str, list[ast.stmt]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, path: Path) -> "_Source":
-        found = cls(path, _parsed(path.read_text(encoding="utf-8")).body)
-        for statement in found.body:
+    def __init__(self, path: Path) -> None:
+        self.path, self.body = path, _parsed(path.read_text(encoding="utf-8")).body
+        self.defines: dict[str, list[ast.stmt]] = {}
+        for statement in self.body:
             for name in _defined(statement):
-                found.defines.setdefault(name, []).append(statement)
-        return found
+                self.defines.setdefault(name, []).append(statement)
 
     def names(self, table: str, variant: str) -> bool:
         """Whether a table has the variant as a literal key."""
@@ -143,7 +136,7 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
 
 def names(path: Path, variant: str) -> bool:
     """Whether a workload's table names the variant literally, so that a script can hold it alone."""
-    source = _Source.of(path)
+    source = _Source(path)
     return any(source.names(table, variant) for table in TABLES)
 
 
@@ -185,16 +178,11 @@ class _Copy:
 
     def __init__(self, ours: Path) -> None:
         self._ours = ours
-        self._sources: dict[Path, _Source] = {}
+        self.source = functools.cache(_Source)
         self._needed: dict[Path, set[int]] = {}
         self._owner: dict[str, tuple[Path, ast.stmt]] = {}
         self.reduce: dict[str, str] = {}
         """Table -> the one key of it that is copied."""
-
-    def source(self, path: Path) -> _Source:
-        if path not in self._sources:
-            self._sources[path] = _Source.of(path)
-        return self._sources[path]
 
     def need(self, source: _Source, name: str) -> None:
         """Copies what defines `name` in `source`, and what that uses."""
@@ -220,7 +208,7 @@ class _Copy:
         imports: list[str] = []
         rest: list[str] = []
         for path in reversed(list(self._needed)):
-            for statement in self._sources[path].body:
+            for statement in self.source(path).body:
                 if id(statement) in self._needed[path]:
                     (imports if _is_import(statement) else rest).append(ast.unparse(self._reduced(statement)))
         shown = dict.fromkeys(line for line in imports if line != "import torch")

@@ -52,7 +52,7 @@ def of_all(
     whether changed code holds the whole difference, and its words: then it is the cause, unless a lever is, and a place
     that is called as often as before, by the same code, is none."""
     elsewhere = only_elsewhere(places)
-    named = [one for one in places if one.kind != "library" and _holds(one, own) and one not in elsewhere]
+    named = [one for one in places if _holds(one, own) and one not in elsewhere]
     if changed[1]:
         named = [place for place in named if _is_another(place, code)]
     if changed[0] and not any(lever.verdict == "CAUSE" for lever in levers):
@@ -107,13 +107,9 @@ def _share(place: Place, places: Sequence[Place]) -> float:
     return _change(place) / total if total else 0.0
 
 
-def _waits(place: Place) -> bool:
-    return bool(WAITING.search(place.name))
-
-
 def _holds(place: Place, own: str = "") -> bool:
     """Whether its time is its own, and not that of what it calls or waits for."""
-    return not _is_the_same(place, own) and not _waits(place)
+    return not _is_the_same(place, own) and not WAITING.search(place.name)
 
 
 def _is_the_same(place: Place, own: str) -> bool:
@@ -197,7 +193,7 @@ def _went(places: Sequence[Place], went: str) -> str:
         return "no place surely holds a tenth of the difference"
     rows = next((rows for rows in tables if rows[0].name not in NO_PLACES), tables[0])
     said = f"{went} " + ", ".join(f"{row.name} ({_per_cent(_share(row, places))})" for row in rows)
-    return f"{said}, which waits for something that is not profiled" if _waits(rows[0]) else said
+    return f"{said}, which waits for something that is not profiled" if WAITING.search(rows[0].name) else said
 
 
 def _largest(rows: Sequence[Place]) -> list[Place]:

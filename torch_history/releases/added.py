@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -91,27 +91,21 @@ class Wanted:
         """Installs what is needed, unless that is there whole, beside an environment which the open file `lock` locks;
         returns what to put on the path. Raises AddingError."""
         folder = folder_of(environment, self.requirements)
-        damaged: intact.Damage = {}
-        if (folder / MARK).exists():
-            damaged = intact.damage(folder)
-            if not damaged:
-                return path_of(folder)
-
-        def forget(packages: Iterable[str]) -> None:
-            if packages:
-                run_uv(["cache", "clean", *self.options, *packages])
+        path = folder / "site-packages"
+        damaged = intact.damage(folder) if (folder / MARK).exists() else None
+        if damaged == {}:
+            return path
 
         def fresh() -> None:
             shutil.rmtree(folder, ignore_errors=True)
-            path_of(folder).mkdir(parents=True)
+            path.mkdir(parents=True)
             if found:
-                what = ["--python", str(environment / "bin" / "python"), "--target", str(path_of(folder))]
+                what = ["--python", str(environment / "bin" / "python"), "--target", str(path)]
                 run_uv(["pip", "install", *what, "--no-deps", "--no-build", *self.options, *found], holding=[lock])
 
         try:
             found = [one.package for one in self.sized()]
-            forget(damaged)
-            intact.install(folder, fresh, forget)
+            intact.install(folder, fresh, self.options, damaged or ())
             mark = {"requirements": sorted(self.requirements), "packages": found}
             write_atomically(folder / MARK, json.dumps(mark, indent=1))
         except BaseException as error:
@@ -119,7 +113,7 @@ class Wanted:
             if isinstance(error, subprocess.CalledProcessError):
                 raise self._error(told(error)) from error
             raise
-        return path_of(folder)
+        return path
 
     def _error(self, why: str) -> AddingError:
         return AddingError(f"{', '.join(self.requirements)} cannot be had for {self.subject}: {why}.")
@@ -134,11 +128,6 @@ def folder_of(environment: Path, requirements: Sequence[str]) -> Path:
     """Where the packages for `requirements` lie in a release's environment."""
     asked = json.dumps(sorted(requirements))
     return environment / FOLDER / hashlib.sha256(asked.encode()).hexdigest()[:16]
-
-
-def path_of(folder: Path) -> Path:
-    """What is put on a process's path."""
-    return folder / "site-packages"
 
 
 def listed(mark: Path) -> list[str]:

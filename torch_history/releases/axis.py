@@ -109,9 +109,7 @@ class Axis:
 
     def select(self, spec: str) -> list[Release]:
         """The releases that `spec` names, oldest first: names, or git's `a..b`. Raises UnknownRelease and UserError."""
-        chosen: set[str] = set()
-        for part in re.split(r"[\s,]+", spec.strip()):
-            chosen.update(release.tag for release in self._part(part))
+        chosen = {release.tag for part in re.split(r"[\s,]+", spec.strip()) for release in self._part(part)}
         return [release for release in self.releases if release.tag in chosen]
 
     def _part(self, part: str) -> tuple[Release, ...]:

@@ -28,8 +28,8 @@ from ..system.files import read_object, warn, write_atomically
 from . import added, intact
 from .added import AddingError, Sized, Wanted
 from .axis import Axis, Release
-from .pins import BACKEND, Installation, backend, installation, locked_packages
-from .uv import OUT_OF_REACH, run_uv, told
+from .pins import BACKEND, Installation, installation, locked_packages
+from .uv import OUT_OF_REACH, forget, run_uv, told
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
 """The same on every release: asv's runner, the last NumPy 1, which all accept, and what torch.compile and C++ need."""
@@ -130,17 +130,26 @@ class ReleaseEnvironment(Virtualenv):
         refusals.pop((release.tag, self.name), None)
 
     def _make(self, release: Release, folder: Path, lock: int) -> None:
-        """Builds what is not there whole, or is no longer as it was installed, under `lock`."""
-        found: intact.Damage = {}
-        if is_ready(folder, asked_of(release)):
-            found = damage(folder)
-            if not found:
-                return
+        """Builds what is not there whole, or is no longer as it was installed, under `lock`, which uv holds too."""
+        found = damage(folder) if is_ready(folder, asked_of(release)) else None
+        if found == {}:
+            return
+        if found:
             log.error(
                 f"{release.tag} in {folder} is not as its packages say: {intact.words(found)} differ. It is installed "
                 "again. Other releases that share these files are looked at before they are measured."
             )
-        self._build(release, folder, lock, found)
+        try:
+            plan = installation(release, self._python, requirements_of(release))
+            interpreter = find_python(self._python)
+        except (UserError, environment.EnvironmentUnavailable) as error:
+            self._refuse(release, str(error))
+        words = f"Installing PyTorch {release.version} for Python {self._python}"
+        log.info(words if plan.checked else f"{words}: {plan.origin}.")
+        try:
+            install(folder, plan, interpreter, asked_of(release), found or (), [lock])
+        except (subprocess.CalledProcessError, OSError) as error:
+            self._refuse(release, _installation_sentence(release, self._python, self.root, error))
 
     def adding(self, release: Release) -> list[Sized]:
         """What is `needed` of a release and not there yet, asked before anything is installed. Raises AddingError."""
@@ -172,20 +181,6 @@ class ReleaseEnvironment(Virtualenv):
         refusals[release.tag, self.name] = sentence
         raise InstallationError(sentence)
 
-    def _build(self, release: Release, folder: Path, lock: int, damaged: Iterable[str] = ()) -> None:
-        """Installs into `folder`, whose `lock` uv holds too; the cache hands out no files of `damaged` packages."""
-        try:
-            plan = installation(release, self._python, requirements_of(release))
-            interpreter = find_python(self._python)
-        except (UserError, environment.EnvironmentUnavailable) as error:
-            self._refuse(release, str(error))
-        words = f"Installing PyTorch {release.version} for Python {self._python}"
-        log.info(words if plan.checked else f"{words}: {plan.origin}.")
-        try:
-            install(folder, plan, interpreter, asked_of(release), damaged, [lock])
-        except (subprocess.CalledProcessError, OSError) as error:
-            self._refuse(release, _installation_sentence(release, self._python, self.root, error))
-
 
 LISTED = "packages.txt"
 """The file written first into an environment: what uv is told to install. Who finds it knows that this program made that."""
@@ -199,21 +194,20 @@ def install(
     damaged: Iterable[str] = (),
     holding: Sequence[int] = (),
 ) -> None:
-    """Makes an environment anew as planned, marked as `asked` for; nothing half-made is kept. uv keeps the open files
-    `holding`. Raises CalledProcessError, OSError and UserError."""
-    root, python = folder.parent, str(folder / "bin" / "python")
+    """Makes an environment anew as planned, marked as `asked` for, by `intact.install`; nothing half-made is kept. uv keeps
+    the open files `holding`. Raises CalledProcessError, OSError and UserError."""
+    options, python = cache_options(folder.parent), str(folder / "bin" / "python")
 
     def fresh() -> None:
         _remove(folder)
         folder.mkdir(parents=True)
         (folder / LISTED).write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
         run_uv(["venv", "--allow-existing", "--python", interpreter, str(folder)], holding=holding)
-        what = [plan.option, str(folder / LISTED), *cache_options(root), *plan.arguments]
+        what = [plan.option, str(folder / LISTED), *options, *plan.arguments]
         run_uv(["pip", "install", "--python", python, *what], holding=holding)
 
     try:
-        clean_cache(root, damaged)
-        intact.install(folder, fresh, functools.partial(clean_cache, root))
+        intact.install(folder, fresh, options, damaged)
         packages = run_uv(["pip", "freeze", "--python", python]).split()
         mark = {"requirements": asked, "origin": plan.origin, "packages": packages, "digests": digests(folder)}
         write_atomically(folder / MARK, json.dumps(mark, indent=1))
@@ -252,7 +246,7 @@ def requirements_of(release: Release) -> list[str]:
 
 def asked_of(release: Release) -> list[str]:
     """What a finished environment must have been built for, to be the one that is wanted."""
-    chosen = backend()
+    chosen = os.environ.get(BACKEND)
     return [*requirements_of(release), *([f"{BACKEND}={chosen}"] if chosen else [])]
 
 
@@ -311,12 +305,6 @@ def damage(folder: Path) -> intact.Damage:
     if not found:
         _intact.add(folder)
     return found
-
-
-def clean_cache(root: Path, packages: Iterable[str]) -> None:
-    """Has uv's cache for `root` hand out no more files of packages. Raises CalledProcessError and UserError."""
-    if names := sorted(packages):
-        run_uv(["cache", "clean", *cache_options(root), *names])
 
 
 def packages_of(folder: Path) -> list[str]:
@@ -431,8 +419,7 @@ def _clean(place: Path, packages: Iterable[str]) -> None:
         return
     option = ["--cache-dir", str(place.resolve())]
     try:
-        if names := sorted({package.partition("==")[0] for package in packages}):
-            run_uv(["cache", "clean", *option, *names])
+        forget(option, {package.partition("==")[0] for package in packages})
         run_uv(["cache", "prune", *option])
     except (subprocess.CalledProcessError, UserError) as error:
         why = getattr(error, "stderr", None) or error

@@ -10,14 +10,14 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
 from ..system.files import read_object, write_atomically
+from .uv import forget
 
 STAMPS = "torch-history.files"
 """Of each file that was found right: size, time and ctime in nanoseconds; and a sha256 that its RECORD lacks."""
@@ -26,20 +26,14 @@ Damage = dict[str, list[str]]
 """Package -> its files that are not as they were installed."""
 
 
-class _File(NamedTuple):
-    """A file that `package` brought: its `place` within the folder that is looked at, and its sha256 as RECORD has it."""
-
-    package: str
-    place: str
-    sha256: str
-
-
-def install(folder: Path, fresh: Callable[[], None], forget: Callable[[Damage], None]) -> None:
-    """Installs into `folder` by `fresh`, which begins with nothing there. Where RECORDs say otherwise of what came, the
-    cache may have been edited: `forget` has it forget those packages, and what comes then is what their wheels have."""
+def install(folder: Path, fresh: Callable[[], None], options: Sequence[str], damaged: Iterable[str]) -> None:
+    """Installs into `folder` by `fresh`, which begins with nothing there. uv's cache, of which `options` tell, forgets
+    `damaged` packages before, as it may have been edited, and those of which RECORDs say otherwise of what came: what comes
+    then is what their wheels have. Raises CalledProcessError, OSError and UserError."""
+    forget(options, damaged)
     fresh()
     if found := damage(folder):
-        forget(found)
+        forget(options, found)
         fresh()
         damage(folder, accepts=True)
 
@@ -51,28 +45,28 @@ def damage(folder: Path, accepts: bool = False) -> Damage:
         known = {place: stamp for place, stamp in read_object(folder / STAMPS).items() if isinstance(stamp, list)}
     found: Damage = defaultdict(list)
     stamps: dict[str, list[int | str]] = {}
-    unread: list[tuple[_File, list[int | str]]] = []
-    for file in _files(folder):
+    unread: list[tuple[str, str, str, list[int | str]]] = []
+    for package, place, sha256 in _files(folder):
         try:
-            status = os.stat(folder / file.place)
+            status = os.stat(folder / place)
         except OSError:
-            found[file.package].append(os.path.basename(file.place))
+            found[package].append(os.path.basename(place))
             continue
         stamp: list[int | str] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-        if known.get(file.place, [])[:3] == stamp:
-            stamps[file.place] = known[file.place]
+        if known.get(place, [])[:3] == stamp:
+            stamps[place] = known[place]
         else:
-            unread.append((file, stamp))
+            unread.append((package, place, sha256, stamp))
     with ThreadPoolExecutor() as pool:
-        digests = pool.map(lambda each: _sha256(folder / each[0].place), unread)
-        for (file, stamp), digest in zip(unread, digests, strict=True):
-            own = known.get(file.place, [])[3:]
-            if digest in (own or [file.sha256]):
-                stamps[file.place] = stamp + own
+        digests = pool.map(lambda each: _sha256(folder / each[1]), unread)
+        for (package, place, sha256, stamp), digest in zip(unread, digests, strict=True):
+            own = known.get(place, [])[3:]
+            if digest in (own or [sha256]):
+                stamps[place] = stamp + own
             elif accepts:
-                stamps[file.place] = [*stamp, digest]
+                stamps[place] = [*stamp, digest]
             else:
-                found[file.package].append(os.path.basename(file.place))
+                found[package].append(os.path.basename(place))
     if stamps != known:
         write_atomically(folder / STAMPS, json.dumps(stamps))
     return dict(found)
@@ -96,14 +90,15 @@ def records(folder: Path) -> list[Path]:
     return sorted(path for at in ("lib/python*/", "") for path in folder.glob(f"{at}site-packages/*.dist-info/RECORD"))
 
 
-def _files(folder: Path) -> Iterator[_File]:
-    """All but what is about a package and not of it."""
+def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Of each file that a package brought, and that is not about it: the package, its place within `folder`, its sha256 as
+    RECORD has it."""
     for record in records(folder):
         package = canonicalize_name(record.parent.name.partition("-")[0])
         packages = os.path.relpath(record.parents[1], folder)
         for path, sha256 in rows(record):
             if sha256.startswith("sha256=") and ".dist-info/" not in path:
-                yield _File(package, os.path.join(packages, path), sha256.removeprefix("sha256="))
+                yield package, os.path.join(packages, path), sha256.removeprefix("sha256=")
 
 
 def _sha256(path: Path) -> str:

@@ -17,7 +17,6 @@ from ..system.errors import UserError
 from .axis import Release
 
 LOCK_FILE = "releases.lock"
-HASHES = "sha256"
 Digests = dict[str, Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]]
 
 BACKEND = "UV_TORCH_BACKEND"
@@ -41,7 +40,8 @@ class Lock:
             return cls()
         try:
             entries = tomllib.loads(path.read_text(encoding="utf-8"))
-            return cls(sha256=convert(entries.pop(HASHES, {}), Digests), entries=convert(entries, dict[str, list[str]]))
+            digests = convert(entries.pop("sha256", {}), Digests)
+            return cls(convert(entries, dict[str, list[str]]), digests)
         except ValueError as error:
             raise UserError(f"{path} is damaged: {error}. Restore it: git checkout {path}.") from error
 
@@ -102,29 +102,24 @@ class Installation:
     checked: bool
 
 
-def backend() -> str:
-    """The index of PyTorch's that a person has chosen by `BACKEND`; empty where none is."""
-    return os.environ.get(BACKEND, "")
-
-
 def installation(release: Release, python: str, requirements: Sequence[str]) -> Installation:
     """How `release` is installed: the locked files alone, others where a person chose an index. Raises UserError."""
     lock = Lock.read(Path(LOCK_FILE))
     packages = lock.entries.get(key(release, python))
-    chosen = backend()
+    chosen = os.environ.get(BACKEND)
     if not packages:
         origin = f"{f'torch from the {chosen} index, ' if chosen else ''}not checked: {LOCK_FILE} has no entry for it"
         return Installation("--constraint", (), tuple(requirements), origin, checked=False)
     _refuse_misfit(release, python, packages, requirements)
+    free = OF_ANOTHER_INDEX if chosen else ()
+    lines = tuple(
+        package if package.partition("==")[0] in free else _pinned(lock, release, package, python)
+        for package in packages
+    )
     if chosen:
-        lines = [
-            package if package.partition("==")[0] in OF_ANOTHER_INDEX else _pinned(lock, release, package, python)
-            for package in packages
-        ]
         origin = f"torch from the {chosen} index, not checked"
-        return Installation("--constraint", tuple(lines), tuple(requirements), origin, checked=False)
-    exact = tuple(_pinned(lock, release, package, python) for package in packages)
-    return Installation("--requirement", exact, ("--require-hashes",), f"as {LOCK_FILE} says, checked", checked=True)
+        return Installation("--constraint", lines, tuple(requirements), origin, checked=False)
+    return Installation("--requirement", lines, ("--require-hashes",), f"as {LOCK_FILE} says, checked", checked=True)
 
 
 def _pinned(lock: Lock, release: Release, package: str, python: str) -> str:

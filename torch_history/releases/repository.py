@@ -57,8 +57,7 @@ class ReleaseAxis(Repo):
         with in_asvs_terms():
             return self.axis.find(hash).timestamp
 
-    def get_date_from_name(self, name: str) -> int:
-        return self.get_date(name)
+    get_date_from_name = get_date
 
     def get_hashes_from_range(self, range: str) -> list[str]:
         with in_asvs_terms():

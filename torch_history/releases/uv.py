@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from contract.children import dies_with_parent
 
@@ -47,3 +47,9 @@ def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence
     return subprocess.run(
         words, input=stdin, capture_output=True, text=True, check=True, pass_fds=holding, preexec_fn=dies_with_parent()
     ).stdout
+
+
+def forget(options: Sequence[str], packages: Iterable[str]) -> None:
+    """Has uv's cache, told of by `options`, hand out no more files of packages. Raises CalledProcessError and UserError."""
+    if names := sorted(packages):
+        run_uv(["cache", "clean", *options, *names])
