@@ -71,7 +71,7 @@ def watched(said) -> Iterator[Callable[[], WatchedGpu]]:
 
     yield make
     for each in made:
-        each.close()
+        each._end()
 
 
 def test_the_state_is_that_of_the_work_and_not_of_the_end(box, watched):
@@ -122,7 +122,7 @@ def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(box, watched, 
     assert time.monotonic() - began < 2
     assert "told nothing of it within 0." in said[0]
     assert found.state()["unknown"].startswith("nvidia-smi told nothing of it within")
-    found.close()
+    found._end()
     until(lambda: not box.alive())
 
 

@@ -66,7 +66,7 @@ def answer(
 
 def add(recorded: RecordedResults, benchmark: dict[str, Any], given: BenchmarkResult, **more: Any) -> None:
     for i, told in SAID.items():
-        recording._ended[recording.channel(), benchmark["name"], i] = told
+        recording.channel().ended[benchmark["name"], i] = told
     recorded.add_result(benchmark, given, record_samples=True, append_samples=True, **more)
 
 
@@ -94,7 +94,7 @@ def anew(warned) -> None:
     """Nothing was refused or said before, and warnings go to the list `warned`."""
     environments.refusals.clear()
     SAID.clear()
-    recording._ended.clear()
+    recording.channel().ended.clear()
 
 
 SAMPLES = [[0.30, 0.31, 0.32], [2.4, 2.6, 2.5], [0.03, 0.05, 0.04], [0.3, 0.3, 0.4]]
@@ -227,9 +227,9 @@ def tell(text: str) -> None:
 def test_malformed_record_is_a_sentence_and_costs_no_other_case(warned, garbage):
     good = {"metric": "track_time", "parameters": list(CASES[1]), "facts": {"found": {"time": [0.5]}}}
     tell(f"{garbage}\n")
-    recording.note_end(TIME, 0, "", 0)
+    recording.channel().note_end(TIME, 0, "", 0)
     tell(f"{json.dumps(good)}\n")
-    recording.note_end(TIME, 1, "", 0)
+    recording.channel().note_end(TIME, 1, "", 0)
     told = [recording.told_of(TIME, i, answer([1, 1, 1, 1])) for i in (0, 1)]
     assert [each.facts for each in told] == [{}, {"found": {"time": [0.5]}}]
     assert len(warned) == 1
@@ -239,13 +239,13 @@ def test_malformed_record_is_a_sentence_and_costs_no_other_case(warned, garbage)
 def test_answer_of_a_process_that_named_another_case_is_kept_under_no_name(tmp_path):
     facts = {"torch": "2.0.1", "found": {"time": [0.5]}}
     tell(json.dumps({"metric": "track_time", "parameters": list(CASES[1]), "facts": facts}) + "\n")
-    recording.note_end(TIME, 0, "", 0, True, [0.5])
+    recording.channel().note_end(TIME, 0, "", 0, True, [0.5])
     tell(json.dumps({"metric": "track_time", "parameters": list(CASES[1]), "facts": facts}) + "\n")
-    recording.note_end(TIME, 1, "", 0, True, [0.5])
+    recording.channel().note_end(TIME, 1, "", 0, True, [0.5])
     recorded = results()
     began = datetime.datetime.now(datetime.timezone.utc)
     for index in (0, 1):
-        recorded.take(TIME, index, began)
+        recorded.take(index, recording.channel().ended.pop((TIME["name"], index)), began)
     recorded.record([TIME], {}, str(tmp_path))
     assert [case.number for case in stored(tmp_path)[0].cases] == [None, 0.5]
     assert stored(tmp_path)[0].cases[0].unmeasured == recording.ANOTHER_CASE
@@ -273,9 +273,9 @@ def test_process_is_asked_for_one_case_by_its_name():
     "words", ["caf\udce9", "a\0b", "x" * 10**7, "y\n" * 10**6], ids=["half", "NUL", "long", "lines"]
 )
 def test_what_a_case_prints_can_be_stored_whatever_it_is(tmp_path, words):
-    recording.note_end(TIME, 0, f"{TRACEBACK}{words}", 1)
+    said = recording.channel().note_end(TIME, 0, f"{TRACEBACK}{words}", 1)
     recorded = results()
-    recorded.take(TIME, 0, datetime.datetime.now(datetime.timezone.utc))
+    recorded.take(0, said, datetime.datetime.now(datetime.timezone.utc))
     recorded.record([TIME], {}, str(tmp_path))
     (case,) = stored(tmp_path)[0].cases
     assert case.failed.startswith("WrongResult: an overlap area is off by 3.2 square pixels")
@@ -284,7 +284,7 @@ def test_what_a_case_prints_can_be_stored_whatever_it_is(tmp_path, words):
 
 def test_what_a_case_prints_is_output_and_nothing_else():
     printed = 'torch-history: {"a": \nFor parameters: \'eager\', \'paper\'\ntorch-history: {"unavailable": "ha"}'
-    recording.note_end(TIME, 0, f"For parameters: 'eager', 'small'\n{printed}", 0)
+    recording.channel().note_end(TIME, 0, f"For parameters: 'eager', 'small'\n{printed}", 0)
     assert recording.told_of(TIME, 0, answer([1, 1, 1, 1])) == Told({}, printed, 0)
 
 

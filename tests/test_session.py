@@ -91,7 +91,7 @@ class World:
         value, samples = math.nan, None
         if variant != "absent":
             found: dict[str, Any] = {"time": [self.seconds(spawner.release, variant)], "resident_growth": 0}
-            if recording.channel().only != "times":
+            if spawner.channel.only != "times":
                 self.counted.append((spawner.release, variant))
                 found |= {"peak_memory": self.bytes, "kernels": 1}
             said = {"found": found}
@@ -103,9 +103,9 @@ class World:
         columns["number"][index] = 1 if samples else None
         metric = benchmark["name"].rpartition(".")[2]
         record = {"metric": metric, "parameters": list(CASES[index]), "facts": said}
-        with open(recording.channel().path, "a") as stream:
+        with open(spawner.channel.path, "a") as stream:
             stream.write(json.dumps(record) + "\n")
-        recording.note_end(benchmark, index, "", 0, value, samples)
+        spawner.channel.note_end(benchmark, index, "", 0, value, samples)
         return BenchmarkResult(**columns, errcode=0, stderr="", profile=None)
 
 
@@ -172,7 +172,7 @@ def make(root, tmp_path, monkeypatch, world) -> Make:
 @pytest.fixture
 def one_after_another(monkeypatch) -> None:
     """Releases take no turns, as on a GPU."""
-    monkeypatch.setattr("torch_history.measuring.session.possible", lambda: False)
+    monkeypatch.setattr(Session, "_take_turns", lambda self, metrics: False)
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_
         answer = run_benchmark(benchmark, spawner, selected_idx, **more)
         (index,) = selected_idx
         if CASES[index][0] == "'even'" and spawner.release == NEW:
-            recording.note_end(benchmark, index, "", 0, True, [1.0])
+            spawner.channel.note_end(benchmark, index, "", 0, True, [1.0])
         return answer
 
     run_benchmark = world.run_benchmark

@@ -95,10 +95,9 @@ class Watch:
             self.control()
         medians = (float(f"{statistics.median(of):.4g}") for of in zip(*self._controls, strict=True))
         taken = dict(zip(("interpreter", "memory"), medians, strict=True))
-        load, processors = round(os.getloadavg()[0], 2), len(allowed_processors())
+        load, processors = round(os.getloadavg()[0], 2), len(os.sched_getaffinity(0))
         found: dict[str, Any] = {"control": taken, "load": load, "processors": processors}
-        found.update(_shares(self._ticks, processor_ticks(), self._own))
-        found.update({name: value for name, value in readable().items() if value is not None})
+        found |= _shares(self._ticks, processor_ticks(), self._own) | readable()
         if self._waited:
             found["waited"] = round(self._waited, 1)
         if self._gpu:
@@ -201,20 +200,12 @@ PRIORITY = -10
 def before_others() -> Iterator[None]:
     """Within, this thread and what it starts come before other processes, where the system lets them: root alone may ask."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
-    try:
+    with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, min(usual, PRIORITY))
-    except OSError:
-        yield
-        return
     try:
         yield
     finally:
         os.setpriority(os.PRIO_PROCESS, 0, usual)
-
-
-def allowed_processors() -> set[int]:
-    """Those that this thread may be on."""
-    return os.sched_getaffinity(0)
 
 
 def processor_ticks() -> dict[str, int]:
@@ -227,17 +218,18 @@ def processor_ticks() -> dict[str, int]:
     return {"busy": user + nice + system + hard + soft, "idle": idle + waiting, "steal": steal}
 
 
-def readable() -> dict[str, float | None]:
-    """`megahertz` of the fastest core, `celsius` of the hottest zone; None for what this machine does not tell."""
-    clocks = [float(text) / 1000 for text in _texts("/sys/devices/system/cpu", "cpu[0-9]*/cpufreq/scaling_cur_freq")]
+def readable() -> dict[str, float]:
+    """`megahertz` of the fastest core and `celsius` of the hottest zone, each where this machine tells it."""
+    clocks = [float(text) / 1000 for text in texts("/sys/devices/system/cpu", "cpu[0-9]*/cpufreq/scaling_cur_freq")]
     if not clocks:
-        said = "".join(_texts("/proc", "cpuinfo"))
+        said = "".join(texts("/proc", "cpuinfo"))
         clocks = [float(clock) for clock in re.findall(r"^cpu MHz\s*: ([\d.]+)", said, re.MULTILINE)]
-    heat = [float(text) / 1000 for text in _texts("/sys/class/thermal", "thermal_zone*/temp")]
-    return {"megahertz": round(max(clocks)) if clocks else None, "celsius": round(max(heat), 1) if heat else None}
+    heat = [float(text) / 1000 for text in texts("/sys/class/thermal", "thermal_zone*/temp")]
+    return ({"megahertz": round(max(clocks))} if clocks else {}) | ({"celsius": round(max(heat), 1)} if heat else {})
 
 
-def _texts(folder: str, pattern: str) -> list[str]:
+def texts(folder: str, pattern: str) -> list[str]:
+    """What those files in a folder hold that can be read."""
     found = []
     for path in sorted(Path(folder).glob(pattern)):
         with contextlib.suppress(OSError):

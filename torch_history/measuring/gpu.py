@@ -165,10 +165,6 @@ class WatchedGpu:
             self._tell(why)
         return {"unknown": why, **card}
 
-    def close(self) -> None:
-        """Ends nvidia-smi, as the end of this object does."""
-        self._end()
-
     def _why(self) -> str:
         seconds = time.monotonic() - self._began
         return self._told.why or f"nvidia-smi told nothing of it within {seconds:.1f} s{self._told.said}"

@@ -22,10 +22,9 @@ LONGEST_SET = 60
 def asked() -> Request:
     """What this process's surroundings ask for. Raises UserError where that cannot be measured."""
     try:
-        request = Request.of(os.environ)
+        return checked(Request.of(os.environ))
     except ValueError as error:
         raise UserError(f"{error}.") from error
-    return checked(request)
 
 
 def checked(request: Request) -> Request:

@@ -36,7 +36,6 @@ class Shown:
 
 @contextlib.contextmanager
 def shown_installing(console: Console, step: str) -> Iterator[None]:
-    """Says `step` while the block installs something."""
     with console.status(step):
         if not console.is_terminal:
             console.print(step)

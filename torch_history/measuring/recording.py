@@ -1,7 +1,5 @@
 """How does what asv ran become launches? This plugin of asv's keeps each one, and why a case has no number."""
 
-import contextlib
-import contextvars
 import datetime
 import functools
 import itertools
@@ -12,7 +10,7 @@ import re
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,11 +47,11 @@ from ..store.launches import (
 from ..system.errors import SessionError
 from ..system.files import is_number, parse, set_aside, write_atomically
 
-OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns", "returned")
-"""Facts of one case; all others are of the whole launch."""
-
 OF_THAT_METRIC = ("found", "recorded", "detectable", "turns", "returned")
-"""Those of them that belong to the metric that was asked, and to no other of the case."""
+"""Facts that belong to the metric that was asked, and to no other of the case."""
+
+OF_A_CASE = ("unavailable", "unmeasured", "not_asked", *OF_THAT_METRIC)
+"""Facts of one case; all others are of the whole launch."""
 
 ANOTHER_CASE = "its process did not name this case, so nobody knows what its number is of"
 
@@ -79,6 +77,8 @@ class Channel:
         self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
         self.only = ""
         """What is measured of the cases that are asked for, empty for what the interpreter was started for."""
+        self.ended: dict[tuple[str, int], Told] = {}
+        """Benchmark and case -> what its process told and how it ended, from then until its answer is recorded."""
 
     def ask(self, parameters: tuple[str, ...]) -> None:
         """Names the case that the next process is started for; what was told before is forgotten."""
@@ -98,6 +98,24 @@ class Channel:
             except ValueError as error:
                 log.warning(f"A message of the process for {' '.join(parameters)} is skipped: {error}.")
         return facts
+
+    def note_end(
+        self,
+        benchmark: dict[str, Any],
+        index: int,
+        output: str,
+        status: int,
+        value: Any = None,
+        samples: list[float] | None = None,
+    ) -> Told:
+        """Keeps how a process ended until that is recorded. Of one that named another case, or none, no answer is kept."""
+        parameters = cases_of(benchmark)[index]
+        output = storable(output.removeprefix(f"For parameters: {', '.join(parameters)}\n"))
+        facts = self.facts(benchmark, parameters)
+        if value is not None and not facts:
+            facts, value, samples = {"unmeasured": ANOTHER_CASE}, math.nan, None
+        said = self.ended[benchmark["name"], index] = Told(facts, output, status, value, samples)
+        return said
 
 
 Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
@@ -140,77 +158,39 @@ def _facts_of(line: bytes, benchmark: dict[str, Any], parameters: tuple[str, ...
 
 
 @functools.cache
-def _of_this_process() -> Channel:
+def channel() -> Channel:
     """The channel of this process, named in its environment from the first call on."""
     found = Channel()
     os.environ[CHANNEL] = found.path
     return found
 
 
-_current: contextvars.ContextVar[Channel | None] = contextvars.ContextVar("channel", default=None)
-
-
-def channel() -> Channel:
-    """The channel of the case that is being measured: that of `told_through`, else this process's own."""
-    return _current.get() or _of_this_process()
-
-
-@contextlib.contextmanager
-def told_through(of: Channel) -> Iterator[None]:
-    """Has `channel` return `of` in this thread until the block has ended."""
-    token = _current.set(of)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
-_ended: dict[tuple[Channel, str, int], Told] = {}
-"""Channel, benchmark and case -> what its process told and how it ended, from then until its answer is recorded."""
-
-
 def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> Told:
     """What is known of case `index`, once. Where no process was started for it, all that is known is in asv's `answer`."""
-    said = _ended.pop((channel(), benchmark["name"], index), None)
+    said = channel().ended.pop((benchmark["name"], index), None)
     return said or Told({}, answer.stderr or "", answer.errcode, answer.result[index], answer.samples[index])
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
     """asv's function that starts the process of a case, which it names by its place: another order of functions changes
-    that. So it is given a benchmark of this case alone, and the process is told its name."""
+    that. So it is given a benchmark of this case alone, and the process is told its name: on the channel of the spawner, or
+    where that has none on that of this process."""
 
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
-        parameters = _cases(benchmark)[param_idx]
-        channel().ask(parameters)
+        parameters, of = cases_of(benchmark)[param_idx], getattr(spawner, "channel", None) or channel()
+        of.ask(parameters)
         alone = {**benchmark, "params": [[parameter] for parameter in parameters]}
         answer = ask(alone, spawner, 0, *args, **kwargs)
-        said = note_end(benchmark, param_idx, answer.stderr or "", answer.errcode, answer.result[0], answer.samples[0])
+        ended = answer.stderr or "", answer.errcode, answer.result[0], answer.samples[0]
+        said = of.note_end(benchmark, param_idx, *ended)
         return answer._replace(result=[said.value], samples=[said.samples], stderr=said.output)
 
     return asked
 
 
-def note_end(
-    benchmark: dict[str, Any],
-    index: int,
-    output: str,
-    status: int,
-    value: Any = None,
-    samples: list[float] | None = None,
-) -> Told:
-    """Keeps how a process ended until that is recorded. Of one that named another case, or none, no answer is kept."""
-    parameters = _cases(benchmark)[index]
-    output = storable(output.removeprefix(f"For parameters: {', '.join(parameters)}\n"))
-    facts = channel().facts(benchmark, parameters)
-    if value is not None and not facts:
-        facts, value, samples = {"unmeasured": ANOTHER_CASE}, math.nan, None
-    said = _ended[channel(), benchmark["name"], index] = Told(facts, output, status, value, samples)
-    return said
-
-
-def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
-    return list(itertools.product(*benchmark["params"])) or [()]
+def cases_of(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
+    return list(itertools.product(*benchmark["params"]))
 
 
 class RecordedResults(Results):
@@ -231,14 +211,12 @@ class RecordedResults(Results):
         self._environment: dict[str, Any] | None = None
         self._details: dict[str, dict[str, Any]] = {}
         self._told: dict[int, Told] = {}
-        self._began = datetime.datetime.now(datetime.timezone.utc)
-        self._seconds = 0.0
 
-    def take(self, benchmark: dict[str, Any], index: int, began: datetime.datetime) -> None:
-        """Takes over the answer of the process of case `index`, asked at `began`; `record` puts it on disk."""
+    def take(self, index: int, told: Told, began: datetime.datetime) -> None:
+        """Takes over what the process of case `index`, asked at `began`, has told; `record` puts it on disk."""
         if not self._told:
             self._began, self._seconds = began, 0.0
-        self._told[index] = _ended.pop((channel(), benchmark["name"], index))
+        self._told[index] = told
         self._seconds += (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()
 
     def returned(self, index: int) -> dict[str, Any]:
@@ -280,7 +258,7 @@ class RecordedResults(Results):
         SessionError where a process measured on another device than the machine's record names."""
         if (self._commit_hash, self._env_name) in refusals:
             return
-        cases = _cases(benchmark)
+        cases = cases_of(benchmark)
         chosen = range(len(cases)) if selected_idx is None else sorted(selected_idx)
         said = told or {i: told_of(benchmark, i, result) for i in chosen}
         chosen = [i for i in chosen if "not_asked" not in said[i].facts]
@@ -368,7 +346,7 @@ class RecordedResults(Results):
 
 def _joined(benchmark: dict[str, Any], told: Mapping[int, Told]) -> BenchmarkResult:
     """asv's answer for a benchmark from those of single cases; cases that nobody asked for are nan, as asv has it."""
-    cases = range(len(_cases(benchmark)))
+    cases = range(len(cases_of(benchmark)))
     samples = [told[i].samples if i in told else None for i in cases]
     return BenchmarkResult(
         result=[told[i].value if i in told else math.nan for i in cases],

@@ -19,12 +19,11 @@ from contract.request import Request
 
 from ..system.errors import SessionError
 from ..system.signals import later
-from .conditions import allowed_processors
-from .recording import Channel, RecordedResults, note_end, told_through
+from .recording import Channel, RecordedResults
 from .turns import Turns
 
 
-class Server:
+class Server(contextlib.AbstractContextManager["Server"]):
     """The interpreter of one launch; `results` keeps what its processes answer. Use it in a `with` statement, and prepare it
     before anything is asked."""
 
@@ -33,18 +32,18 @@ class Server:
     ) -> None:
         """Starts the interpreter that `environment` has selected, which is asked what `request` says. Where it `takes_turns`
         its processes wait for what `turns` tells them, and `ask` alone would wait forever."""
-        self._channel = Channel()
+        self.channel = Channel()
         self.turns = Turns()
         paths = self.turns.paths if takes_turns else ""
-        environment.request = replace(request, channel=self._channel.path, turns=paths)
+        environment.request = replace(request, channel=self.channel.path, turns=paths)
         self.results = results
-        self.request, self.only = request, request.only
-        """What is measured of the cases that are asked for next."""
+        self.request = request
         self._conf = conf
         self._ready, self._said, self._closed = False, "", False
         all_die_with_this_process()
         with later():
             self._spawner = get_spawner(environment, conf.benchmark_dir, launch_method="forkserver")
+        self._spawner.channel = self.channel
 
     def prepare(self) -> None:
         """Lets the interpreter import torch and the suite, which every process that it forks will have."""
@@ -55,7 +54,7 @@ class Server:
         """Within, the interpreter, and what it forks until they are told otherwise, are on one processor; after that it is
         where this process is. It never sees more of them: torch.compile and OpenMP ask at import how many there are. Raises
         SessionError where it cannot be moved back."""
-        here = allowed_processors()
+        here = os.sched_getaffinity(0)
         with contextlib.suppress(OSError):
             os.sched_setaffinity(self._spawner.server_proc.pid, {processor})
         try:
@@ -68,14 +67,10 @@ class Server:
             except OSError as error:
                 raise SessionError(f"An interpreter cannot be kept on one processor ({error.strerror}).") from error
 
-    def __enter__(self) -> "Server":
-        return self
-
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self.stop()
-        elif not self._closed:
-            self._closed = True
+        else:
             self._spawner.close()
         self.turns.close()
 
@@ -89,14 +84,12 @@ class Server:
     def ask(self, benchmark: dict[str, Any], index: int) -> None:
         """Measures case `index` of `benchmark` in a process of its own. Raises KeyboardInterrupt if that is interrupted."""
         began = datetime.datetime.now(datetime.timezone.utc)
-        self._channel.only = self.only
-        with told_through(self._channel):
-            if self._ready:
-                timeout = benchmark.get("timeout") or self._conf.default_benchmark_timeout
-                self._run({**benchmark, "timeout": timeout}, index)
-            else:
-                note_end(benchmark, index, f"{self._said}\nasv: benchmark suite import failed", status=1)
-            self.results.take(benchmark, index, began)
+        if self._ready:
+            timeout = benchmark.get("timeout") or self._conf.default_benchmark_timeout
+            self._run({**benchmark, "timeout": timeout}, index)
+        else:
+            self.channel.note_end(benchmark, index, f"{self._said}\nasv: benchmark suite import failed", status=1)
+        self.results.take(index, self.channel.ended.pop((benchmark["name"], index)), began)
 
     def _run(self, benchmark: dict[str, Any], index: int) -> None:
         try:
@@ -113,7 +106,7 @@ def prepare_all(servers: Sequence[Server], processors: Collection[int]) -> None:
     free: queue.SimpleQueue[int] = queue.SimpleQueue()
     for processor in processors:
         free.put(processor)
-    kept = len(allowed_processors()) == 1 < len(processors)
+    kept = len(os.sched_getaffinity(0)) == 1 < len(processors)
 
     def prepare(server: Server) -> None:
         if not kept:

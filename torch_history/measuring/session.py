@@ -40,12 +40,12 @@ from ..system.files import read_object, write_atomically
 from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, Effort, effort
 from .choice import SCALES
-from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
+from .conditions import Quiet, Watch, before_others, on_one_processor
 from .plan import Plan, gigabytes
 from .progress import Shown, minutes, shown_installing
-from .recording import RecordedResults, Told, first_words
+from .recording import RecordedResults, Told, cases_of, first_words
 from .server import Server, prepare_all
-from .turns import ask_in_turns, possible
+from .turns import ask_in_turns
 
 SESSIONS = "sessions"
 """Folder in `env/` with a file for each session, so that a fresh clone measures instead of trusting old results."""
@@ -135,10 +135,10 @@ class Session:
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
         # On a GPU as well: a case that the host holds up takes half as long again on some of its processors as on others.
         self._on_one = self._device in RUNNING and self._threads == 1
-        self._in_turns = self._device == "cpu" and possible()
+        self._in_turns = self._device == "cpu"
         self._watch = Watch(gpu=self._device == "cuda", threads=os.cpu_count() or 1 if shares else self._threads)
         self._moves = self._on_one and not shares
-        self._quiet = Quiet(allowed_processors() if self._moves else ())
+        self._quiet = Quiet(os.sched_getaffinity(0) if self._moves else ())
         self._calm = Quiet()
         self._chosen: set[choice.Place] = set()
         self._took: dict[Case, float] = {}
@@ -147,7 +147,6 @@ class Session:
         """The folder of what cases return while it is compared, empty where it is not."""
 
     def launches(self) -> list[Launch]:
-        """What this session has measured so far."""
         files = files_of(Path(self.conf.results_dir, self.machine.machine))
         ours = (path for path in files if of_file(path)[0] in self.plan.releases)
         return [launch for path in ours for launch in read_file(path) if launch.session == self.id]
@@ -184,7 +183,7 @@ class Session:
         benchmarks, questions = self._discover(), dict[str, list[dict[str, Any]]]()
         for name in sorted(benchmarks):
             questions.setdefault(name.rpartition(".")[0], []).append(benchmarks[name])
-        self._processors = allowed_processors()
+        self._processors = os.sched_getaffinity(0)
         # What a file of one's own holds in memory is not known.
         self._made_ready_on = sorted(self._processors) if self._moves and not self.plan.workload else []
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
@@ -205,7 +204,7 @@ class Session:
     def _portions(self, questions: _Questions, console: Console) -> Iterator[set[choice.Place]]:
         """Everything, or where the plan has a limit portions by `choice.rank`, each with all its rounds. Raises SessionError
         where a size or a variant is asked for that nothing has."""
-        every = [case for metrics in questions.values() for case in _cases(metrics[0]) if case]
+        every = [case for metrics in questions.values() for case in cases_of(metrics[0]) if case]
         sizes, variants = ({case[place].strip("'") for case in every} for place in (-1, 0))
         # A scale, such as `small`, is one wherever some size has it.
         whole = (size for size in self.plan.sizes if size not in SCALES)
@@ -214,7 +213,7 @@ class Session:
         where = {
             (question, index): case
             for question, metrics in questions.items()
-            for index, case in enumerate(_cases(metrics[0]))
+            for index, case in enumerate(cases_of(metrics[0]))
             if not self.plan.cases or case in self.plan.cases
             if choice.is_asked(case, self.plan.sizes, self.plan.variants)
         }
@@ -253,7 +252,6 @@ class Session:
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
-        """Whether the time of the plan is over."""
         over = time.monotonic() >= self._ends
         self._over = self._over or over
         return over
@@ -267,7 +265,7 @@ class Session:
         releases = self.plan.releases
         if turn <= self.plan.launches:
             everything = {
-                question: {i: releases for i in range(len(_cases(metrics[0]))) if (question, i) in self._chosen}
+                question: {i: releases for i in range(len(cases_of(metrics[0]))) if (question, i) in self._chosen}
                 for question, metrics in questions.items()
                 if self._of_turn(metrics, turn)
             }
@@ -276,7 +274,7 @@ class Session:
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         work = self._held(questions) if turn == 2 else defaultdict(dict)
-        places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
+        places = {question: {case: i for i, case in enumerate(cases_of(of[0]))} for question, of in questions.items()}
         found = self.effort(turn)
         given_up = f", {found.hopeless} would need more than {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
@@ -310,7 +308,7 @@ class Session:
         held: _Work = defaultdict(dict)
         for question, metrics in questions.items():
             if (known := self._of_turn(metrics, 2)) and not any(metric_of(of["name"]).varies for of in known):
-                cases = range(len(_cases(metrics[0])))
+                cases = range(len(cases_of(metrics[0])))
                 held[question] = {i: self.plan.releases for i in cases if (question, i) in self._chosen}
         return held
 
@@ -329,10 +327,8 @@ class Session:
             known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, names, self.id)
             if any(known.values()):
                 again, rest = self._sample(questions, work)
-                parts, later = (
-                    self._missing(turn, questions, again),
-                    functools.partial(self._rest, known, questions, rest),
-                )
+                parts = self._missing(turn, questions, again)
+                later = functools.partial(self._rest, known, questions, rest)
         disturbed = self._once(turn, 0, questions, parts, order, later)
         if disturbed and not self._is_over() and self._may_repeat():
             self._shown.total += sum(_number(part.cases) for part in disturbed)
@@ -350,7 +346,7 @@ class Session:
         again: _Work = defaultdict(dict)
         rest: _Work = defaultdict(dict)
         for question, cases in work.items():
-            of_case = _cases(questions[question][0])
+            of_case = cases_of(questions[question][0])
             chosen = reuse.sample(of_case[i] for i in cases)
             for i, tags in cases.items():
                 (again if of_case[i] in chosen else rest)[question][i] = tags
@@ -375,7 +371,7 @@ class Session:
             metrics = self._of_turn(questions[part.question], 1)
             names = [(of["name"], of["version"]) for of in _counts(metrics)]
             for tag, (facts, of_tag) in usable.items():
-                cases = {i: _cases(metrics[0])[i] for i, tags in part.cases.items() if tag in tags}
+                cases = {i: cases_of(metrics[0])[i] for i, tags in part.cases.items() if tag in tags}
                 whole = {i: case for i, case in cases.items() if all((*of, case) in of_tag for of in names)}
                 for metric in () if tag in part.timed else _counts(metrics):
                     told = {i: of_tag[metric["name"], metric["version"], case] for i, case in whole.items()}
@@ -430,14 +426,13 @@ class Session:
         """Measures cases of a question, reversed at every other `order`; returns whether all was fair, and the rest."""
         timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         turns = self._take_turns(metrics)
-        question, of_question = metrics[0]["name"].rpartition(".")[0], _cases(metrics[0])
+        question, of_question = metrics[0]["name"].rpartition(".")[0], cases_of(metrics[0])
         self._watch.begin()
         if timed and not turns:
             self._wait()
-        conditions: dict[str, Any] = {}
         cases, rest = part.cases, dict[int, tuple[str, ...]]()
         for tag, server in servers.items():
-            server.only = TIMES if tag in part.timed else server.request.only
+            server.channel.only = TIMES if tag in part.timed else server.request.only
         began = time.monotonic()
         try:
             for number, (index, tags) in enumerate(cases.items()):
@@ -502,7 +497,7 @@ class Session:
             metrics = self._of_turn(questions[question], turn)
             missing: dict[tuple[str, ...], _Cases] = defaultdict(dict)
             for index, tags in cases.items():
-                parameters = _cases(metrics[0])[index]
+                parameters = cases_of(metrics[0])[index]
                 left = {
                     tag: [of for of in metrics if (tag, of["name"], of["version"], parameters) not in done]
                     for tag in tags
@@ -612,10 +607,6 @@ def _suite(conf: Config) -> str:
             if path.suffix in (".py", ".cpp"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
-    return list(itertools.product(*benchmark["params"]))
 
 
 def _counts(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

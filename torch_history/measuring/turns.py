@@ -7,22 +7,21 @@ import contextlib
 import itertools
 import math
 import os
-import queue
 import random
+import re
 import statistics
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contract.request import ALONE, END, TAKE
 
 from ..analysis.turned import CLUSTERED, PROCESS
+from .conditions import Quiet, texts
 
 if TYPE_CHECKING:
-    from .conditions import Quiet
     from .server import Server
 
 _Item = TypeVar("_Item")
@@ -46,11 +45,6 @@ MOST_HELD = 5 * 2**30
 """Bytes that must be free for each process that is made ready beside others: no case of the suite takes more."""
 
 
-def possible() -> bool:
-    """Whether this system lets processes take turns: pipes are opened by name."""
-    return Path("/proc/self/fd").is_dir()
-
-
 def ask_in_turns(
     servers: Sequence[Server],
     benchmark: dict[str, Any],
@@ -62,51 +56,42 @@ def ask_in_turns(
     """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns, short ones when it is `quiet`.
     Where there is memory, what is not timed happens on all `processors` at once, each time within what `untimed` gives.
     Returns the seconds until the last turn: what is counted afterwards is counted once. Raises what one of them raised."""
-    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-    asking = [threading.Thread(target=_ask, args=(server, benchmark, index, ended)) for server in servers]
     began = time.monotonic()
-    try:
-        at_once = int(min(_available() / MOST_HELD, len(servers), len(processors)))
-        apart = processors[:at_once] if at_once > 1 else ()
-        with untimed():
-            waiting = _ready([*zip(servers, asking, strict=True)], apart, ended)
-        overhead, over = time.monotonic() - began, time.monotonic()
-        while waiting:
-            _take(waiting, overhead, quiet, ended)
-            over = time.monotonic()
-            word = END if len(waiting) > 1 else ALONE
+    with ThreadPoolExecutor(len(servers)) as asking:
+        try:
+            at_once = int(min(_available() / MOST_HELD, len(servers), len(processors)))
+            apart = processors[:at_once] if at_once > 1 else ()
             with untimed():
-                waiting = _finish(waiting, word, ended, max(1, len(apart)))
-        return over - began
-    except BaseException:
-        for server in servers:
-            server.stop()
-        raise
-    finally:
-        for thread in asking:
-            if thread.ident:
-                thread.join()
+                waiting = _ready(servers, apart, lambda server: asking.submit(_ask, server, benchmark, index))
+            overhead, over = time.monotonic() - began, time.monotonic()
+            while waiting:
+                _take(waiting, overhead, quiet)
+                over = time.monotonic()
+                word = END if len(waiting) > 1 else ALONE
+                with untimed():
+                    waiting = _finish(waiting, word, max(1, len(apart)))
+            return over - began
+        except BaseException:
+            for server in servers:
+                server.stop()
+            raise
 
 
-def _ready(
-    asked: Sequence[tuple[Server, threading.Thread]],
-    processors: Sequence[int],
-    ended: queue.SimpleQueue[BaseException | None],
-) -> list[Server]:
-    """Starts what asks each server, on each of `processors` one at a time. Returns those whose processes wait for their
-    turn; for which there is no memory at once, those take all their turns alone."""
-    waiting, left = [], len(asked)
-    for batch in _batches(asked, max(1, len(processors))):
+def _ready(servers: Sequence[Server], processors: Sequence[int], ask: Callable[[Server], object]) -> list[Server]:
+    """Begins to `ask` each server, on each of `processors` one at a time. Returns those whose processes wait for their turn;
+    for which there is no memory at once, those take all their turns alone."""
+    waiting, left = [], len(servers)
+    for batch in _batches(servers, max(1, len(processors))):
         with contextlib.ExitStack() as moved:
-            for (server, thread), processor in itertools.zip_longest(batch, processors[: len(batch)]):
+            for server, processor in itertools.zip_longest(batch, processors[: len(batch)]):
                 if processor is not None:
                     moved.enter_context(server.on(processor))
-                thread.start()
-            held = [_next(server, ended) for server, _ in batch]
+                ask(server)
+            held = [server.turns.next() for server in batch]
         left -= len(batch)
-        for (server, _), of in zip(batch, held, strict=True):
+        for server, of in zip(batch, held, strict=True):
             if of is not None and of * left > MEMORY_SHARE * _available():
-                while _take_alone(server, ended) and _finish([server], ALONE, ended):
+                while _take_alone(server) and _finish([server], ALONE):
                     pass
             elif of is not None:
                 waiting.append(server)
@@ -117,49 +102,38 @@ def _batches(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
     return [items[first : first + size] for first in range(0, len(items), size)]
 
 
-def _ask(server: Server, benchmark: dict[str, Any], index: int, ended: queue.SimpleQueue[BaseException | None]) -> None:
-    """`Server.ask`, whose end is told in `ended` and then where its turns are."""
+def _ask(server: Server, benchmark: dict[str, Any], index: int) -> None:
+    """`Server.ask`, whose end is told where its turns are."""
     failure: BaseException | None = None
     try:
         server.ask(benchmark, index)
     except BaseException as error:
         failure = error
-    ended.put(failure)
-    server.turns.end()
+    server.turns.end(failure)
 
 
-def _next(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> float | None:
-    """The next number that the process of a server tells; None once it has ended. Raises what asking it raised."""
-    number = server.turns.next()
-    if number is None and (failure := ended.get()) is not None:
-        raise failure
-    return number
-
-
-def _take_alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> bool:
+def _take_alone(server: Server) -> bool:
     """The turns of one metric. Returns whether the process has not ended meanwhile."""
     began, taken = time.monotonic(), 0
     while taken < LEAST_TURNS or (taken < MOST_TURNS and time.monotonic() - began < MOST_SECONDS / 20):
         server.turns.tell(TAKE)
-        if _next(server, ended) is None:
+        if server.turns.next() is None:
             return False
         taken += 1
     return True
 
 
-def _finish(
-    servers: Sequence[Server], word: bytes, ended: queue.SimpleQueue[BaseException | None], at_once: int = 1
-) -> list[Server]:
+def _finish(servers: Sequence[Server], word: bytes, at_once: int = 1) -> list[Server]:
     """Tells processes that they have had their turns. Returns the servers of those that are ready for another metric's."""
     ready = []
     for batch in _batches(servers, at_once):
         for server in batch:
             server.turns.tell(word)
-        ready += [server for server in batch if _next(server, ended) is not None]
+        ready += [server for server in batch if server.turns.next() is not None]
     return ready
 
 
-def _take(servers: list[Server], overhead: float, quiet: Quiet, ended: queue.SimpleQueue[BaseException | None]) -> None:
+def _take(servers: list[Server], overhead: float, quiet: Quiet) -> None:
     """All turns of one metric, whose processes took `overhead` seconds to be ready. Those that end meanwhile are taken out
     of `servers`."""
     taken: list[list[float]] = [[] for _ in servers]
@@ -173,7 +147,7 @@ def _take(servers: list[Server], overhead: float, quiet: Quiet, ended: queue.Sim
         gone = []
         for place, server in random.sample([*enumerate(servers)], len(servers)):
             server.turns.tell(TAKE)
-            seconds = _next(server, ended)
+            seconds = server.turns.next()
             if seconds is None:
                 gone.append(place)
             else:
@@ -206,10 +180,8 @@ def _scatter(olds: Sequence[float], news: Sequence[float]) -> float:
 
 def _available() -> float:
     """Bytes of memory that processes may still take; infinite where the system does not say."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return 1024.0 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
-    return math.inf
+    found = re.search(r"^MemAvailable: *(\d+) kB", "".join(texts("/proc", "meminfo")), re.MULTILINE)
+    return 1024.0 * int(found[1]) if found else math.inf
 
 
 class Turns:
@@ -217,39 +189,38 @@ class Turns:
 
     def __init__(self) -> None:
         self._told, self._tells = os.pipe()
-        self._answers, self._answered = os.pipe()
+        answers, self._answered = os.pipe()
         self.paths = ":".join(f"/proc/{os.getpid()}/fd/{pipe}" for pipe in (self._told, self._answered))
         os.set_blocking(self._told, False)
-        self._lines = self._read()
-
-    def _read(self) -> Iterator[str]:
-        left = b""
-        while True:
-            left += os.read(self._answers, 4096)
-            *lines, left = left.split(b"\n")
-            yield from (line.decode("ascii", "replace") for line in lines)
+        self._answers = os.fdopen(answers, encoding="ascii", errors="replace")
+        self._failure: BaseException | None = None
 
     def tell(self, word: bytes) -> None:
         os.write(self._tells, word)
 
     def next(self) -> float | None:
-        """The next number that a process answers; None once `end` was called for it. What is no number is left out."""
-        for line in self._lines:
+        """The next number that a process answers; None once `end` was called for it. What is no number is left out. Raises
+        the failure that it ended with."""
+        for line in self._answers:
             if line == _ENDED:
                 with contextlib.suppress(BlockingIOError):  # it may not have heard all that it was told
                     os.read(self._told, 4096)
+                if self._failure:
+                    raise self._failure
                 return None
             with contextlib.suppress(ValueError):
                 return float(line)
         return None
 
-    def end(self) -> None:
-        """Says that the process which was asked has ended."""
-        os.write(self._answered, f"{_ENDED}\n".encode())
+    def end(self, failure: BaseException | None) -> None:
+        """Says that the process which was asked has ended, and how asking it failed."""
+        self._failure = failure
+        os.write(self._answered, _ENDED.encode())
 
     def close(self) -> None:
-        for pipe in (self._told, self._tells, self._answers, self._answered):
+        self._answers.close()
+        for pipe in (self._told, self._tells, self._answered):
             os.close(pipe)
 
 
-_ENDED = "ended"
+_ENDED = "ended\n"

@@ -1,7 +1,7 @@
 """How much do the results of two releases differ? Told from the numbers that their processes leave in a folder."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from ..store.launches import Differences
 from ..system.files import read_bytes
 from .recording import Kept
 
-Numbers = NDArray[np.float64]
+Leaf = tuple[tuple[int, ...], NDArray[np.float64]]
+"""The shape of a tensor, and the numbers that were kept of it."""
 
 OPPOSITE = 2.0
 """The largest difference: that of a number and its opposite, or of one that is not finite on one side alone."""
@@ -22,48 +23,38 @@ OPPOSITE = 2.0
 def compare(folder: Path, told: Mapping[str, dict[str, Any]]) -> None:
     """Adds how much each release, oldest first, differs from older ones and itself, and removes the files."""
     kept = {tag: convert(found, Kept) for tag, found in told.items()}
-    numbers = {tag: [_numbers(folder / file, of.items) for file in of.files] for tag, of in kept.items()}
+    leaves = {tag: [_leaves(of, folder / file) for file in of.files] or [[]] for tag, of in kept.items()}
     for number, (tag, found) in enumerate(told.items()):
-        of, own = kept[tag], numbers[tag]
+        of, own = kept[tag], leaves[tag]
         older = itertools.islice(kept, number)
-        found["differences"] = {one: _differences(kept[one], numbers[one][:1], of, own[:1]) for one in older}
+        found["differences"] = {one: _differences(leaves[one][0], own[0], of) for one in older}
         if len(set(of.files)) > 1:
-            found["again"] = _differences(of, own[1:], of, own[:1])
+            found["again"] = _differences(own[1], own[0], of)
     for file in {file for of in kept.values() for file in of.files}:
         (folder / file).unlink(missing_ok=True)
 
 
-def _numbers(path: Path, items: tuple[int, ...]) -> Numbers | None:
-    """What a process has kept; None where it has not, or has kept another number of them."""
+def _leaves(of: Kept, path: Path) -> list[Leaf]:
+    """Every tensor in order; none where a process has not kept its numbers, or another number of them."""
     try:
-        found = np.frombuffer(read_bytes(path), "<f8")
+        numbers = np.frombuffer(read_bytes(path), "<f8")
     except ValueError:
-        return None
-    return found if len(found) == sum(items) else None
+        return []
+    if len(of.tensors) != len(of.items) or len(numbers) != sum(of.items):
+        return []
+    parts = zip(of.tensors, np.split(numbers, np.cumsum(of.items)[:-1]), strict=False)
+    return [(tensor.shape, leaf) for tensor, part in parts for leaf in np.split(part, tensor.count)]
 
 
-def _differences(older: Kept, before: list[Numbers | None], newer: Kept, now: list[Numbers | None]) -> Differences:
-    """Of each of the newer tensors, that of the most different one of its row."""
-    leaves = itertools.zip_longest(_leaves(older, before), _leaves(newer, now))
+def _differences(older: list[Leaf], newer: list[Leaf], of: Kept) -> Differences:
+    """Of each tensor of the newer, that of the most different one of its row."""
+    leaves = itertools.zip_longest(older, newer)
     found = []
-    for tensor in newer.tensors:
+    for tensor in of.tensors:
         of_row = [_difference(*pair) for pair in itertools.islice(leaves, tensor.count)]
         known = [one for one in of_row if one is not None]
         found.append(max(known) if of_row and len(known) == len(of_row) else None)
     return tuple(found)
-
-
-Leaf = tuple[tuple[int, ...], Numbers]
-"""The shape of a tensor, and the numbers that were kept of it."""
-
-
-def _leaves(of: Kept, numbers: list[Numbers | None]) -> Iterator[Leaf | None]:
-    """Every tensor in order; nothing where its numbers are not known."""
-    if len(of.tensors) != len(of.items) or not numbers or numbers[0] is None:
-        return
-    for tensor, part in zip(of.tensors, np.split(numbers[0], np.cumsum(of.items)[:-1]), strict=True):
-        for leaf in np.split(part, tensor.count):
-            yield tensor.shape, leaf
 
 
 def _difference(before: Leaf | None, now: Leaf | None) -> float | None:

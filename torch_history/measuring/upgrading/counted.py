@@ -1,10 +1,11 @@
 """What does a workload take of a card on a release? Asked of a process that runs that release on the recorder."""
 
+import contextlib
 import enum
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from recorder.build import Built
 from recorder.cards import Card, cards
@@ -97,7 +98,7 @@ def _plain(name: str) -> str:
     return re.sub(r"nvidia|geforce|tesla|[\s_-]", "", name.lower())
 
 
-class Process:
+class Process(contextlib.AbstractContextManager["Process"]):
     """A release that answers questions about one workload on one card. Use it in a `with` block."""
 
     def __init__(self, built: Built, wanted: Wanted, workload: Path) -> None:
@@ -117,9 +118,6 @@ class Process:
         self.offer = self._answer()
         if "unreadable" in self.offer:
             raise UserError(f"The workload cannot be counted on {self.version}: {self.offer['unreadable']}.")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._process.close()

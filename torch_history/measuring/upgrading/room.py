@@ -27,7 +27,6 @@ class Room:
     """What an environment of a release is installed with."""
 
     def is_there(self, release: Release) -> bool:
-        """Whether the environment of a release is installed."""
         return environments.is_ready(self.root / f"{release.tag}-py{self.lane}", self.asked(release))
 
     def takes(self, release: Release) -> float:

@@ -167,8 +167,7 @@ class Upgrade:
     @property
     def ends(self) -> Comparison | None:
         """What changed between the ends; None before they were compared."""
-        at = 0, len(self.tags) - 1
-        return next((found for (pair, _, _), found in self._told.items() if pair == at), None)
+        return next(iter(self._compared(0, len(self.tags) - 1)), None)
 
     @property
     def driving(self) -> list[Change]:
@@ -184,10 +183,9 @@ class Upgrade:
         rows = [Row(change, tuple(self._places(change.series))) for change in self.driving]
         measured = self.search.measured | {0, len(self.tags) - 1}
         sessions = list(dict.fromkeys((tags, cases) for _, tags, cases in self._told))
-        every = history(launch for one in sessions for launch in self.laboratory.launches(*one))
-        returned = results(every, self.tags[0], self.tags[-1])
+        every = [launch for one in sessions for launch in self.laboratory.launches(*one)]
+        returned, reused = results(history(every), self.tags[0], self.tags[-1]), taken_words(every)
         left = [self.laboratory.effort(*one) for one in sessions]
-        reused = taken_words(launch for one in sessions for launch in self.laboratory.launches(*one))
         return Answer(
             file, lane, self.laboratory.device, self.tags, tuple(self.tags[at] for at in sorted(measured)),
             replace(self.ends, file=file, results=returned, axis=self.tags), tuple(rows), dict(self.left_out),
@@ -204,30 +202,24 @@ class Upgrade:
         """Where it changed, oldest first, as far as that is known."""
         found = []
         for span in sorted(self.search.spans.get(series, []), key=lambda span: span.new):
-            comparison, change = self._seen(series, *span.seen)
+            both = self._compared(*span.seen)
+            comparison, change = next((one, of) for one in both for of in one.changes if of.series == series)
             seen, because = (self.tags[span.seen[0]], self.tags[span.seen[1]]), comparison.because(series)
             found.append(Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because))
         return found
 
-    def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
-        """Raises LookupError where the two were not compared."""
-        for (at, _, _), one in self._told.items():
-            for change in one.changes if at == (old, new) else ():
-                if change.series == series:
-                    return one, change
-        raise LookupError(f"{series} was not compared")
+    def _compared(self, old: int, new: int) -> list[Comparison]:
+        """How the releases at two positions were compared, in each session of both."""
+        return [found for (at, _, _), found in self._told.items() if at == (old, new)]
 
     def _look(self, series: Hashable, old: int, new: int) -> Look:
-        for (at, _, _), one in self._told.items():
-            for result in one.results if at == (old, new) else ():
-                if result.series == series:
-                    is_known = result.changed or (result.difference is not None and not result.by_chance)
-                    moved = Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN
-                    return Look(moved, LEAST * result.changed)
-        try:
-            return look(self._seen(series, old, new)[1])
-        except LookupError:
-            return Look(Moved.UNKNOWN, 0.0)
+        both = self._compared(old, new)
+        for result in (of for one in both for of in one.results if of.series == series):
+            is_known = result.changed or (result.difference is not None and not result.by_chance)
+            moved = Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN
+            return Look(moved, LEAST * result.changed)
+        changes = (of for one in both for of in one.changes if of.series == series)
+        return next(map(look, changes), Look(Moved.UNKNOWN, 0.0))
 
     def _measure(self, middle: int, task: Task) -> bool:
         """Whether the release could be measured against the ends of each span that it divides."""
