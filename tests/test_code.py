@@ -295,8 +295,8 @@ def test_code_that_did_not_change_comes_last_and_fails_nothing_where_another_pro
     assert [finding.best.series for finding in of_changes(times, {}, found)] == [other, SERIES]
     comparison = Comparison("m", SERIES.environment, "v2.0.1", "v2.1.0", times, {}, {}, 0, code=found)
     assert len(failing(comparison, {"slower": 5.0})) == 2
-    for other_says, left in ((Verdict.SAME, [SERIES]), (Verdict.FASTER, [SERIES]), (Verdict.SLOWER, [])):
-        there = Elsewhere(machines=Replication(Standing.NOT_REPLICATED, "EPYC", other_says.words, 1.0))
+    for standing, left in ((Standing.NOT_REPLICATED, [SERIES]), (Standing.REPLICATED, []), (Standing.NOT_TESTABLE, [])):
+        there = Elsewhere(machines=Replication(standing, "EPYC"))
         of_both = dataclasses.replace(comparison, elsewhere=dict.fromkeys((SERIES, other), there))
         assert [change.series for change in of_this_processor(of_both)] == left
         assert len(failing(of_both, {"slower": 5.0})) == 2 - len(left)

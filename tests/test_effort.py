@@ -76,9 +76,9 @@ def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_
     assert found
     for (series, pair), times in found.items():
         before = [other for other in TIMES if other < times]
-        assert verdicts_of(fit, [pair])[series] == [Verdict.CANT_TELL]
-        assert all(verdicts_of(fit.with_rounds(other), [pair])[series] == [Verdict.CANT_TELL] for other in before)
-        assert verdicts_of(fit.with_rounds(times), [pair])[series] != [Verdict.CANT_TELL]
+        assert verdicts_of(fit, *pair)[series] is Verdict.CANT_TELL
+        assert all(verdicts_of(fit.with_rounds(other), *pair)[series] is Verdict.CANT_TELL for other in before)
+        assert verdicts_of(fit.with_rounds(times), *pair)[series] is not Verdict.CANT_TELL
 
 
 def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast():

@@ -26,7 +26,7 @@ from torch_history.analysis.verdicts import (
     Evidence,
     compare,
     error_rates,
-    evidence_of,
+    evidence_between,
     in_steps,
     of_steps,
     penalty,
@@ -551,8 +551,12 @@ def test_rounds_beyond_those_of_the_question_are_looks():
     launches = question(random, np.ones(3), 5)
     launches = [replace(one, cases=one.cases if one.round <= 3 else one.cases[:1]) for one in launches]
     (fit,) = history(launches).fits.values()
-    found = evidence_of(fit, OLD, NEW)
-    assert {one.parameters[0]: int(of.looks) for one, of in found.items()} == {"'0'": 3, "'1'": 1, "'2'": 1}
+    looks = np.asarray(evidence_between(fit, [(OLD, NEW)]).looks)[:, 0]
+    assert {one.parameters[0]: int(of) for one, of in zip(fit.levels, looks, strict=True)} == {
+        "'0'": 3,
+        "'1'": 1,
+        "'2'": 1,
+    }
     once, thrice = (Evidence(np.array(0.1), np.array(0.02), np.array(8.0), MARGIN, looks) for looks in (1, 3))
     assert once.p_value == pytest.approx(2 * stats.t.sf(5.0, 8))
     assert thrice.p_value == pytest.approx(6 * once.p_value)

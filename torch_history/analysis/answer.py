@@ -13,7 +13,7 @@ from contract.metrics import METRICS, SEQUENCE
 from .findings import MISSING, Finding, short
 from .labels import Say, explained
 from .results import summary
-from .series import Series, Verdict
+from .series import SAID_FIRST, Series, Verdict
 from .verdicts import Change
 
 if TYPE_CHECKING:
@@ -121,12 +121,10 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     said = [f"{broke} of {len(ran)} cases broke."] if broke else []
     said += [f"Nothing broke in {_many(len(ran), 'case', 'cases')}."] if ran and not broke else []
     said += [f"{runs} run now and did not before."] if runs else []
-    if never:
-        so_many = _many(len(never), "more case", "more cases")
-        said.append(f"{so_many} ran on neither release: {_reasons([first for first, *_ in never])}.")
-    if unknown:
-        so_many = _many(len(unknown), "more case", "more cases")
-        said.append(f"{so_many} cannot be judged: {_reasons([first for first, *_ in unknown])}.")
+    for cases, what in ((never, "ran on neither release"), (unknown, "cannot be judged")):
+        if cases:
+            so_many = _many(len(cases), "more case", "more cases")
+            said.append(f"{so_many} {what}: {_reasons([first for first, *_ in cases])}.")
     if others:
         so_many = _many(len(others), "series has", "series have")
         said.append(f"In cases that ran, {so_many} no number on either release: {_reasons(others)}.")
@@ -150,7 +148,7 @@ def _reasons(changes: Iterable[Change]) -> str:
 def unchanged(changes: Iterable[Change]) -> str:
     """What is said where there are no findings, in words that a full stop follows: inconclusive times are no answer."""
     changes = list(changes)
-    if seen := sum(change.verdict.kind in ("worse", "better", "changed") for change in changes):
+    if seen := sum(change.verdict.kind in SAID_FIRST for change in changes):
         return f"no change is certain: {_many(seen, 'series', 'series')} changed, and not when a cause was looked for"
     if changes and all(change.verdict is Verdict.NEVER_RAN for change in changes):
         return "nothing ran, so nothing can be compared"

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ..store.launches import Launch, read_file, unfit
 from ..system.errors import SessionError
 from ..system.files import files_in
 from . import special
 from .series import History, Series, Verdict, history
-from .verdicts import Change, compare, compare_history, evidence_of, human
+from .verdicts import Change, compare, compare_history, evidence_between, human
 
 FOLDER = "calibration"  # beside a machine's results; neither asv nor `read_launches` looks into it
 
@@ -171,13 +173,14 @@ def _held(measured: History, launches: Iterable[Launch]) -> list[Share]:
     """How often intervals hold a truth that is known: of unchanged times, and steady calls whose delay was told."""
     really = _really_planted(launches)
     found: dict[tuple[float, str], list[bool]] = defaultdict(list)
-    for arm in (SECOND, LONGER):
-        for series, said in (each for fit in measured.fits.values() for each in evidence_of(fit, FIRST, arm).items()):
-            size = share(series) if arm == LONGER else 0.0
-            for kind, metrics, _ in KINDS:
-                if series.metric in metrics and (not size or series in really):
-                    low, high = said.interval(NOMINAL)
-                    found[size, kind].append(bool(low <= (really[series] if size else 1.0) <= high))
+    for fit in measured.fits.values():
+        lows, highs = evidence_between(fit, [(FIRST, SECOND), (FIRST, LONGER)]).interval(NOMINAL)
+        for series, *ends in zip(fit.levels, lows, highs, strict=True):
+            for size, low, high in zip((0.0, share(series)), *ends, strict=True):
+                truth = really.get(series) if size else 1.0
+                for kind in (kind for kind, metrics, _ in KINDS if series.metric in metrics):
+                    if truth and not np.isnan(low):
+                        found[size, kind].append(bool(low <= truth <= high))
     named = ((f"{size:+.0%} time" if size else "unchanged", kind, of) for (size, kind), of in sorted(found.items()))
     return [Share(f"{what}: {kind}", len(of), sum(of), LEAST_HELD, by_chance=True) for what, kind, of in named]
 

@@ -195,24 +195,24 @@ def why(
     code: Mapping[Series, WhatChanged] | None = None,
 ) -> dict[Series, Because]:
     """Series -> why it changed, by both environments, the machine's evidence `known`, and `code` of changed times."""
-    beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
+    cases: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
     changes, of_series = list(changes), defaultdict[tuple[str, tuple[str, ...]], list[Known]](list)
     for one in known:
         of_series[one.benchmark, one.parameters].append(one)
     ends = _version(old.get("torch", "")), _version(new.get("torch", ""))
     for change in changes:
-        beside[case_of(change.series)][change.series.metric] = change
+        cases[case_of(change.series)][change.series.metric] = change
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
-            theirs = of_series[change.series[1:]]
-            moved_beside = _beside(change, beside[case_of(change.series)])
+            theirs, of_case = of_series[change.series[1:]], cases[case_of(change.series)]
+            moved_beside = _beside(change, of_case)
             is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
             certain = _found(change, ends) or _answered(change, old, new) or (moved_beside if is_fusion else None)
             changed = (code or {}).get(change.series)
             in_wheels = Because(in_code(changed, old, new), Basis.CODE) if changed else None
             because = _of_evidence(change, ends, theirs, certain, in_wheels, bool(changed and changed.is_cause))
-            worst = beside[case_of(change.series)].get("worst_call")
+            worst = of_case.get("worst_call")
             is_worst = change.series.metric == "worst_over_median" and worst and worst.verdict is change.verdict
             if not because and worst and is_worst and _weighs(worst, change):
                 because = _of_evidence(worst, ends, of_series[worst.series[1:]])  # of that call, which the ratio is of
@@ -235,9 +235,8 @@ def _beside(change: Change, of_case: Mapping[str, Change]) -> Because | None:
     """What else moved in the case; None where nothing is said of a number that does not vary."""
     if change.series.varies:
         return _of_time(change, of_case)
-    fusion = of_case.get("fusion_groups")
-    is_fusion = fusion is not None and fusion is not change and _fused(fusion)
-    return Because(f"because {_fused(fusion)}", Basis.FUSION) if fusion and is_fusion else None
+    fusion = of_case.get("fusion_groups", change)
+    return None if fusion is change or not _fused(fusion) else Because(f"because {_fused(fusion)}", Basis.FUSION)
 
 
 def _of_evidence(
@@ -398,14 +397,14 @@ def _left(change: Change, before: Version, known: Iterable[Known]) -> Because | 
 
 
 def _is_of(one: Known, series: Series) -> bool:
-    return (one.environment, one.benchmark, one.parameters) == series
+    return one[:3] == series
 
 
 def _is_of_same_binary(one: Known, series: Series) -> bool:
     """Whether a cause is that of the same series in another lane, whose wheels of both releases hold the same binaries."""
     lanes = one.environment, series.environment
-    is_same_case = (one.benchmark, one.parameters) == (series.benchmark, series.parameters) and lanes[0] != lanes[1]
-    return is_same_case and one.verdict in FOUND_ON and all(by_code.same_code(lanes, tag) for tag in (one.old, one.new))
+    is_of_other = lanes[0] != lanes[1] and one[1:3] == series[1:] and one.verdict in FOUND_ON
+    return is_of_other and all(by_code.same_code(lanes, tag) for tag in (one.old, one.new))
 
 
 def _ends(one: Known) -> Ends:
@@ -476,11 +475,10 @@ def case_of(series: Series) -> tuple[object, ...]:
 
 
 def _of_time(change: Change, beside: Mapping[str, Change]) -> Because:
-    own = [beside[name] for name in OWN if name in beside and beside[name].verdict in CHANGED]
-    own = [number for number in own if _weighs(number, change)]
+    every = [beside[name] for name in OWN if name in beside]
+    own = [number for number in every if number.verdict in CHANGED and _weighs(number, change)]
     causes = [number for number in own if _costs(number) == (change.verdict is Verdict.SLOWER)]
-    fused = [number for number in causes if _fused(number)]
-    if fused:
+    if fused := [number for number in causes if _fused(number)]:
         return Because(f"because {_moves([_went(number) for number in fused])}", Basis.FUSION)
     if causes:
         return Because(f"while {_moves([_went(number) for number in causes])}", Basis.BESIDE)

@@ -58,12 +58,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Interval:
-    """A ratio and its interval, None of fewer than two `rounds` with both sides: no evidence of a time."""
+    """A ratio and its interval, None of fewer than two rounds with both sides: no evidence of a time."""
 
     ratio: float
     low: float | None
     high: float | None
-    rounds: int
 
     def of(self, what: str) -> str:
         """`3.20 (rows 50 %, 3.10 to 3.30)`, or of one round the ratio alone."""
@@ -83,29 +82,25 @@ def _short(number: float) -> str:
     return f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
-Comparison = tuple[str, str, str]  # a metric, a variant, and the one that it is divided by, empty for the number itself
 Key = tuple[str, str, str]  # a metric, a variant and a size
 Values = Mapping[Key, Mapping[Block, float]]  # of one release and question: numbers by session and round
 
+Intervals = Callable[[str, str, str], Mapping[tuple[str, str], Interval]]
+"""Of a metric, a variant, and the one that it is divided by, empty for the number itself: (release, size) -> the interval of
+how many times as much it takes, where a round measured both sides."""
 
-class Ratios:
-    """How many times as much one variant takes as another, on all releases of a lane, release -> values."""
 
-    def __init__(self, values: Mapping[str, Values]) -> None:
-        self._values = values
-        self.intervals: Callable[[Comparison], Mapping[tuple[str, str], Interval]] = functools.cache(
-            lambda comparison: dict(self._fitted(comparison))
-        )
-        """Of a comparison: (release, size) -> its interval, where a round measured both sides."""
+def intervals(lane: Mapping[str, Values]) -> Intervals:
+    """On all releases of a lane, release -> values; each comparison is made once."""
 
-    def _fitted(self, comparison: Comparison) -> Iterator[tuple[tuple[str, str], Interval]]:
-        metric, _, to = comparison
+    @functools.cache
+    def compared(metric: str, of: str, to: str) -> Mapping[tuple[str, str], Interval]:
         of_size: dict[str, list[Seen]] = defaultdict(list)
-        for place, values in enumerate(self._values.values()):
-            for size, (session, _), logarithm in _logarithms(values, *comparison):
+        for place, values in enumerate(lane.values()):
+            for size, (session, _), logarithm in _logarithms(values, metric, of, to):
                 of_size[size].append((place, session, logarithm))
         if not of_size:
-            return
+            return {}
         steady = METRICS[metric].measured == STEADY
         repeated = (2 if to else 1) * REPEATED**2 if steady else 0.0
         usual, two = USUAL[steady], math.sqrt(2)
@@ -113,12 +108,18 @@ class Ratios:
             usual = usual._replace(noise=two * usual.noise, session=two * usual.session)
         else:
             usual = usual._replace(noise=math.hypot(usual.noise, usual.round))
-        found = by_themselves([*of_size.values()], usual, repeated)
-        for (size, seen), levels in zip(of_size.items(), found, strict=True):
+        found, releases, every = {}, [*lane], by_themselves([*of_size.values()], usual, repeated)
+        for (size, seen), levels in zip(of_size.items(), every, strict=True):
             rounds = Counter(place for place, *_ in seen)
-            for place, release in enumerate(self._values):
-                if level := levels.at(place):
-                    yield (release, size), _interval(*level, rounds[place])
+            variance, freedom = levels.alone
+            # Of two one-sided tests at ERROR_RATE, not shared between sizes: each has to pass (Berger 1982).
+            ends = Evidence(levels.level, np.sqrt(variance), freedom).interval(1 - 2 * ERROR_RATE)
+            for place, level, low, high in zip(levels.releases, levels.level, *ends, strict=True):
+                known = (float(low), float(high)) if rounds[place] > 1 else (None, None)
+                found[releases[place], size] = Interval(math.exp(level), *known)
+        return found
+
+    return compared
 
 
 def _logarithms(values: Values, metric: str, of: str, to: str) -> Iterator[tuple[str, Block, float]]:
@@ -130,20 +131,11 @@ def _logarithms(values: Values, metric: str, of: str, to: str) -> Iterator[tuple
             yield from ((size, block, math.log(above[block] / below[block])) for block in both)
 
 
-def _interval(level: float, error: float, freedom: float, rounds: int) -> Interval:
-    """Of two one-sided tests at ERROR_RATE, not shared between sizes: each has to pass (Berger 1982)."""
-    if rounds < 2:
-        return Interval(math.exp(level), None, None, rounds)
-    evidence = Evidence(np.array(level), np.array(error), np.array(freedom))
-    low, high = (float(end) for end in evidence.interval(1 - 2 * ERROR_RATE))
-    return Interval(math.exp(level), low, high, rounds)
-
-
 class Numbers:
-    """What one release gave for one question, beside the `ratios` of all of them."""
+    """What one release gave for one question, beside the intervals of all of them."""
 
-    def __init__(self, release: str, values: Values, ratios: Ratios) -> None:
-        self.release, self._values, self._ratios = release, values, ratios
+    def __init__(self, release: str, values: Values, of_all: Intervals) -> None:
+        self.release, self._values, self._intervals = release, values, of_all
 
     def __call__(self, metric: str, variant: str, size: str) -> float | None:
         """The median over all launches, None without any."""
@@ -152,7 +144,7 @@ class Numbers:
 
     def interval(self, metric: str, size: str, of: str, to: str = "") -> Interval | None:
         """How many times as much variant `of` takes as `to`, or the number of `of` itself. None without a round."""
-        return self._ratios.intervals((metric, of, to)).get((self.release, size))
+        return self._intervals(metric, of, to).get((self.release, size))
 
     def sizes(self, metric: str, variant: str) -> list[str]:
         return [size for name, of, size in self._values if (name, of) == (metric, variant)]
@@ -296,10 +288,9 @@ def start_up(numbers: Numbers) -> Answer:
     """A worker that is spawned takes longer to start than one that is forked; the sentence says what the import takes."""
     ratios = _ratios(numbers, "start_time", "spawned_worker", "forked_worker")
     answer = _by_time(ratios, "A spawned worker", "a forked one")
-    sizes = numbers.sizes("start_time", "spawned_worker")
-    seconds = [numbers("start_time", "import_torch", size) for size in sizes]
-    said = [f" The import takes {human(one, 'seconds')}." for one in seconds if one is not None]
-    return replace(answer, sentence=answer.sentence + "".join(said[:1]))
+    known = (numbers("start_time", "import_torch", size) for size in numbers.sizes("start_time", "spawned_worker"))
+    said = next((f" The import takes {human(one, 'seconds')}." for one in known if one is not None), "")
+    return replace(answer, sentence=answer.sentence + said)
 
 
 def _ratios(numbers: Numbers, metric: str, of: str, to: str) -> dict[str, Interval]:
@@ -443,8 +434,8 @@ def answers(found: History) -> dict[str, dict[str, Answer]]:
     answered = {}
     for question, claim in CLAIMS.items():
         of_question = values.get(question, {})
-        ratios = Ratios(of_question)
-        numbers = [Numbers(release, of_question.get(release, {}), ratios) for release in measured]
+        of_all = intervals(of_question)
+        numbers = [Numbers(release, of_question.get(release, {}), of_all) for release in measured]
         with on_one_thread():
             answered[question] = {of.release: claim.answer(of, device) for of in numbers}
     return answered

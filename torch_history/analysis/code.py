@@ -214,7 +214,7 @@ class CodePair:
 
     def _known(self, series: Series) -> Iterator[tuple[str, list[str]]]:
         """How the cases of a variant begin, of the metric and then of time, with those that both releases were seen in."""
-        for metric in dict.fromkeys((series.metric.replace(" ", "_"), "time")):
+        for metric in dict.fromkeys((series.metric, "time")):
             begin = f"{series.question} {metric} {series.variant} "
             yield begin, [case for case in self._seen if case.startswith(begin)]
 
@@ -309,9 +309,9 @@ def of_times(
     changes: Iterable[Change], pair: CodePair | None, beside: Iterable[Change] | None = None
 ) -> dict[Series, WhatChanged]:
     """Time that is told as changed -> what changed in its code; by no size that is SAME or changed the other way."""
-    found, changes = {}, list(changes)
     if pair is None:
         return {}
+    found, changes = {}, list(changes)
     told: dict[Verdict, set[str]] = defaultdict(set)
     for each in changes if beside is None else beside:
         if each.series.varies:
@@ -319,14 +319,14 @@ def of_times(
     for change in changes:
         if change.ratio and change.verdict in TIMES:
             others = set().union(*(told[of] for of in (Verdict.SAME, *TIMES) if of is not change.verdict))
-            of = pair.what_changed(change.series, change.ratio, others - {_case(change.series)})
-            found.update({change.series: of} if of else {})
+            if of := pair.what_changed(change.series, change.ratio, others - {_case(change.series)}):
+                found[change.series] = of
     return found
 
 
 def _case(series: Series) -> str:
     """As what was looked at is named: `selection time mask rows 1 % x 1`."""
-    return f"{series.question} {series.metric.replace(' ', '_')} {series.case}"
+    return f"{series.question} {series.metric} {series.case}"
 
 
 def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
@@ -357,9 +357,10 @@ def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
     }
 
 
-def pair_of(environment: str, old: str, new: str) -> CodePair | None:
-    """What is known of the code of two releases in an environment such as `release-py3.11`; None without either."""
-    if not environment.startswith(RELEASE):
+def pair_of(environment: str, old: str, new: str, device: str = "cpu") -> CodePair | None:
+    """What is known of the code of two releases in an environment such as `release-py3.11`; None without either, and of what
+    another device than a processor ran."""
+    if not environment.startswith(RELEASE) or device != "cpu":
         return None
     before, now = (_seen(environment, tag) for tag in (old, new))
     if not before or not now:
@@ -380,11 +381,6 @@ def _seen(environment: str, tag: str) -> Code | None:
     if known and not known.series and same_code((environment, LOOKED_AT), tag):
         return stored.read(tag, LOOKED_AT.removeprefix(RELEASE))
     return known if known and known.series else None
-
-
-def pair_on(machine: Mapping[str, Any], environment: str, old: str, new: str) -> CodePair | None:
-    """As `pair_of`, of what a machine's record says was measured on a processor; of another device nothing is known."""
-    return pair_of(environment, old, new) if machine.get("device", "cpu") == "cpu" else None
 
 
 def _outside(hot: Hot) -> Mapping[str, float]:

@@ -19,7 +19,7 @@ from ..store.machines import record_of
 from ..system.errors import UserError
 from . import answer, verdicts
 from .causes import Because, Known, case_of, evidence, in_words, moved, of_ends, unconfirmed, why
-from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_on
+from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_of
 from .code import Kind as CodeKind
 from .findings import Finding, Row, group, of_changes
 from .labels import explained
@@ -27,7 +27,7 @@ from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .results import Result, results, sentences
-from .series import RANK, TIMES, History, Name, Series, Verdict, history
+from .series import RANK, SAID_FIRST, TIMES, History, Name, Series, Verdict, history
 from .steps import Kind, Net, Step
 from .verdicts import BOUND, ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, SINGLE, Change, bound, human, times
 
@@ -43,7 +43,6 @@ MOST_OF_FINDINGS = 10_000  # characters of Markdown with the findings: what a re
 _MOST_OF_THE_END = 3_000  # characters of the summary and of what failed, at the end of the Markdown
 _ROOM_FOR_WORDS = 1_000  # characters of the sentences between the lists at most, without the command
 HEADINGS = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}  # kind of findings -> heading
-SAID_FIRST = ("worse", "better", "changed")  # kinds of verdicts that have a sentence each; the rest is counted
 
 
 class CannotCompare(UserError):
@@ -187,11 +186,9 @@ def choose_machine(
     having = [name for name in machines if _has(results_dir, name, tags, environment, questions)] or machines
     if here in having:
         return here
-    releases = {name: releases_of(results_dir, name) for name in having}
     ran = [name for name in having if _device(results_dir, name) != "recorder"] or having
-    sizes = {
-        name: (len(releases[name]), sum(path.lstat().st_size for path in files_of(results_dir / name))) for name in ran
-    }
+    stored = {name: sum(path.lstat().st_size for path in files_of(results_dir / name)) for name in ran}
+    sizes = {name: (len(releases_of(results_dir, name)), size) for name, size in stored.items()}
     largest = [name for name in ran if sizes[name] == max(sizes.values())]
     if len(largest) == 1:
         return largest[0]
@@ -222,12 +219,9 @@ def whose(
 
 def _has(results_dir: Path, machine: str, tags: Collection[str], environment: str, questions: Collection[str]) -> bool:
     """Whether a machine has launches of each of `questions` on each of `tags` in `environment`; what is empty is any."""
-    files: dict[str, list[Path]] = defaultdict(list)
-    for path in files_of(results_dir / machine):
-        tag, lane = of_file(path)
-        if environment in ("", lane) or not lane:
-            files[tag].append(path)
-    asked = [files[tag] for tag in tags] or [[path for of in files.values() for path in of]]
+    files = [(path, *of_file(path)) for path in files_of(results_dir / machine)]
+    ours = [(path, tag) for path, tag, lane in files if environment in ("", lane) or not lane]
+    asked = [[path for path, of in ours if of == tag] for tag in tags] or [[path for path, _ in ours]]
     names = [_plain_name(name) for name in questions]
     return all(of and all(any(next(read_file(path, [name]), None) for path in of) for name in names) for of in asked)
 
@@ -291,7 +285,7 @@ def compared(
     every = verdicts.compare_history(found, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
     asked = [change for change in changes if not metrics or change.series.metric in metrics]
-    code = of_times(changes, pair_on({"device": device}, environment, old, new))
+    code = of_times(changes, pair_of(environment, old, new, device))
     because, differ = why(changes, facts[old], facts[new], known, code), moved(facts[old], facts[new], device)
     one_sided = sum(not metrics or change.series.metric in metrics for change in every) - len(asked)
     of = machine, environment, old, new, sorted(asked, key=place), because, differ, one_sided
@@ -352,8 +346,7 @@ def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
     if change.difference and change.old is not None and change.new is not None:
         said += _by_growth(change, change.new - change.old, change.difference)
-        return f"{said}, {because}" if because else said
-    if change.verdict is Verdict.FIXED:
+    elif change.verdict is Verdict.FIXED:
         said += f" at {human(change.new, unit)}; before, {change.reason}"
     elif change.old is None or change.new is None:
         said += f": {change.reason}"
@@ -530,12 +523,12 @@ def _codes(every: Iterable[tuple[Step, Change]], found: History) -> Mapping[tupl
     together: dict[tuple[str, str, str, str], list[Change]] = defaultdict(list)
     for step, change in every:
         if step.kind is not Kind.DRIFT and change.verdict in TIMES:
-            launches = [launch for launch, _ in found.get(step.series, {}).get(step.new, [])]
-            device = next((str(launch.facts.get("device") or "cpu") for launch in launches), "cpu")
+            launches = found.get(step.series, {}).get(step.new, [])
+            device = next((str(launch.facts.get("device") or "cpu") for launch, _ in launches), "cpu")
             together[step.old, step.new, device, step.series.environment].append(change)
     codes: dict[tuple[str, str], dict[Series, WhatChanged]] = defaultdict(dict)
     for (old, new, device, environment), changes in together.items():
-        if pair := pair_on({"device": device}, environment, old, new):
+        if pair := pair_of(environment, old, new, device):
             codes[old, new].update(of_times(changes, pair, verdicts.compare_history(found, old, new)))
     return codes
 
@@ -567,14 +560,8 @@ def _net(step: Step) -> str:
         return f"{said} {net.first} ({surely}{numbers}){_shares(net, more, less, 'after')}."
     ends = (low, high) if net.ratio > 1 else (1 / high, 1 / low)
     interval = "" if low == high else f" ({' to '.join(map(bound, ends))})"
-    way = _way(net.ratio, f"times {more}{interval}", f"times {less}{interval}")
+    way = f"{by(net.ratio)} {more if net.ratio >= 1 else less}{interval}"
     return f"{way} since {net.first} ({numbers}){_shares(net, more, less, 'of which')}."
-
-
-def _way(ratio: float, more: str, less: str) -> str:
-    """`1.30 times slower`: a factor of at least one, with the way that it went."""
-    factor = max(ratio, 1 / ratio)
-    return f"{times(factor)} {more if ratio >= 1 else less}"
 
 
 def _shares(net: Net, more: str, less: str, link: str) -> str:
@@ -585,8 +572,7 @@ def _shares(net: Net, more: str, less: str, link: str) -> str:
     nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
     if len(parts) == 1 and nothing_left and not net.slowly:
         return f", all of it at {parts[0][0]}"
-    ways = f"times {more}", f"times {less}"
-    told = [f"{_way(ratio, *ways)} at {tag}" for tag, ratio in parts if (tag, ratio) in named]
+    told = [f"{by(ratio)} {more if ratio >= 1 else less} at {tag}" for tag, ratio in parts if (tag, ratio) in named]
     said = f", {link} {' and '.join(told)}" if told else ""
     if len(parts) > len(named):
         return f"{said}, the largest of {len(parts)} steps"
@@ -600,7 +586,7 @@ def _device(results_dir: Path, machine: str) -> str:
 
 
 def by(ratio: float | None) -> str:
-    """`1.09 times`: every change is said as a factor of at least one, its way by the word before it."""
+    """`1.09 times`: every change is said as a factor of at least one, its way by the word beside it."""
     assert ratio is not None
     return f"{times(max(ratio, 1 / ratio) if ratio else math.inf)} times"
 
@@ -814,10 +800,8 @@ def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
 def of_this_processor(comparison: Comparison) -> list[Change]:
     """Changed times of unchanged code that another processor does not have: a linker placed the code badly here."""
     same = {of for of, found in comparison.code.items() if found.kind in SAME_CODE}
-    told = {of: found.machines.verdict for of, found in comparison.elsewhere.items()}
-    denying = {way: [each.words for each in (Verdict.SAME, *TIMES) if each is not way] for way in TIMES}
-    changes = (change for change in comparison.changes if change.series in same)
-    return [change for change in changes if told.get(change.series) in denying.get(change.verdict, ())]
+    denied = {of for of, found in comparison.elsewhere.items() if found.machines.standing is Standing.NOT_REPLICATED}
+    return [change for change in comparison.changes if change.series in same & denied]
 
 
 def _per_cent(change: Change) -> float:

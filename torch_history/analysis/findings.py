@@ -8,7 +8,7 @@ from typing import Any
 
 from .causes import Basis, Because
 from .code import SAME_CODE, WhatChanged
-from .series import TIMES, Name, Series, Verdict
+from .series import SAID_FIRST, TIMES, Name, Series, Verdict
 from .verdicts import Change, bound, human, times
 
 LEAST_AMOUNT = 1e5  # bytes from which a change of several rows may be said as an amount, in MB
@@ -140,7 +140,7 @@ def of_changes(
     changes: Iterable[Change], why: Mapping[Series, Because], code: Mapping[Series, WhatChanged] | None = None
 ) -> list[Finding]:
     """The findings of all that changed, broke or runs again, ranked; `why` ends their sentences."""
-    told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
+    told = [change for change in changes if change.verdict.kind in SAID_FIRST]
     rows = (Row(**vars(one), because=why.get(one.series), code=(code or {}).get(one.series)) for one in told)
     return ranked(group(rows))
 

@@ -100,8 +100,7 @@ class Random:
     repeated: float
 
 
-@dataclass(frozen=True)
-class Contrasts:
+class Contrasts(NamedTuple):
     """Differences of levels, in logarithms, with Student's degrees of freedom; NaN where no chain of rounds ties."""
 
     shift: Array
@@ -132,13 +131,10 @@ class Levels:
         shift, error, freedom = (np.where(known, of, math.nan) for of in (shift, error, self.freedom[a, b]))
         return Contrasts(shift, error, freedom, np.where(known, self.both[a, b], 0))
 
-    def at(self, release: int) -> tuple[float, float, float] | None:
-        """The level of a release, its error and freedom, None of none; of series of `by_themselves` alone."""
-        if release not in self.releases:
-            return None
-        a = int(np.searchsorted(self.releases, release))
-        error = math.sqrt(max(float(self.covariance[a, a]), LEAST_VARIANCE))
-        return float(self.level[a]), error, float(self.freedom[a, a])
+    @property
+    def alone(self) -> tuple[Array, Array]:
+        """The variance of each level by itself and its degrees of freedom; of series that are not compared."""
+        return np.maximum(np.diag(self.covariance), LEAST_VARIANCE), np.diag(self.freedom)
 
 
 @dataclass(frozen=True)
@@ -195,8 +191,8 @@ class Fitted:
         """The level of each release by itself, its variance and degrees of freedom; NaN where it was not measured."""
         level, variance, freedom = np.full((3, len(self.releases)), math.nan)
         of = self.by_itself[series]
-        level[of.releases], freedom[of.releases] = self.levels[series].level, np.diag(of.freedom)
-        variance[of.releases] = np.maximum(np.diag(of.covariance), LEAST_VARIANCE)
+        level[of.releases] = self.levels[series].level
+        variance[of.releases], freedom[of.releases] = of.alone
         return level, variance, freedom
 
     def places(self, tags: Iterable[str]) -> Indices:
@@ -247,35 +243,39 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
     """Whatever the order in which launches were read, the same to the last digit: places are in alphabetical order."""
     sessions = sorted({one.block[0] for of in seen.values() for one in of})
     places = [{name: i for i, name in enumerate(names)} for names in (releases, sessions)]
-    series, measured = list(seen), [_launches(of, *places) for of in seen.values()]
-    cells = [cells_of(one) for one in measured]
-    noise = noises(series, [within_sessions(*both, len(sessions)) for both in zip(measured, cells, strict=True)])
-    random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if one.is_steady else 0.0) for one in series}
+    measured = {series: _launches(of, *places) for series, of in seen.items()}
+    cells = {series: cells_of(of) for series, of in measured.items()}
+    members: dict[str, list[Series]] = defaultdict(list)
+    for series in seen:
+        members[series.metric].append(series)
+    noise: dict[Series, Noise] = {}
+    for alike in members.values():
+        within = [within_sessions(measured[one], cells[one], len(sessions)) for one in alike]
+        noise |= zip(alike, noises(within, USUAL[alike[0].is_steady]), strict=True)
+    random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if one.is_steady else 0.0) for one in seen}
     shifts = np.zeros(len(sessions))
 
-    def every(last: bool) -> list[Levels]:
-        rows = zip(series, measured, cells, noise, strict=True)
-        return [levels(of, at, by, random[one.metric], shifts, last) for one, of, at, by in rows]
+    def every(last: bool) -> dict[Series, Levels]:
+        return {
+            one: levels(of, cells[one], noise[one], random[one.metric], shifts, last) for one, of in measured.items()
+        }
 
     found = every(last=False)
     for turn in range(TURNS):
-        left = [_left(*both) for both in zip(measured, found, strict=True)]
-        shifts, besides = sessions_do(measured, left, len(sessions))
-        for metric, known in random.items():
-            members = _of(series, metric)
-            usual = USUAL[series[members[0]].is_steady]
-            rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members], usual.round**2)
-            scatter = scatter_of_sessions(besides[members], usual.session**2)
-            random[metric] = replace(known, round=rounds, session=scatter)
+        left = {one: _left(of, found[one]) for one, of in measured.items()}
+        shifts, besides = sessions_do([*measured.values()], [*left.values()], len(sessions))
+        for metric, alike in members.items():
+            usual = USUAL[alike[0].is_steady]
+            rounds = rounds_do([(measured[one], cells[one], left[one], noise[one]) for one in alike], usual.round**2)
+            scatter = scatter_of_sessions(besides[[one.metric == metric for one in seen]], usual.session**2)
+            random[metric] = replace(random[metric], round=rounds, session=scatter)
         found = every(turn == TURNS - 1)
-    by_itself = dict(zip(series, found, strict=True))
+    by_itself = found
     if of_sessions(besides) < LENDERS:  # too little to tell what they do: only what one session measured is compared
         random = {metric: replace(known, session=WIDE) for metric, known in random.items()}
         found = every(last=True)
-    rows = zip(found, measured, cells, noise, strict=True)
-    kept = {one: _kept(*of, random[one.metric]) for one, of in zip(series, rows, strict=True)}
-    launches, noise_of = dict(zip(series, measured, strict=True)), dict(zip(series, noise, strict=True))
-    return Fitted(releases, sessions, kept, by_itself, shifts, random, launches, noise_of)
+    kept = {one: _kept(of, measured[one], cells[one], noise[one], random[one.metric]) for one, of in found.items()}
+    return Fitted(releases, sessions, kept, by_itself, shifts, random, measured, noise)
 
 
 def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random, times: float = 1.0) -> Levels:
@@ -309,10 +309,6 @@ def disagreement(launches: Launches, cells: Cells, noise: Noise, random: Random)
     return float(left @ of_cells @ np.linalg.solve(mixed, left)), freedom
 
 
-def _of(series: Sequence[Series], metric: str) -> list[int]:
-    return [i for i, one in enumerate(series) if one.metric == metric]
-
-
 def cells_of(launches: Launches) -> Cells:
     """The cells and rounds of a series' launches."""
     pairs, of_launch = np.unique(np.column_stack([launches.session, launches.release]), axis=0, return_inverse=True)
@@ -331,13 +327,14 @@ def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float)
     """The levels of series each by itself, such as ratios of two variants within rounds; they tell each other of noise
     and of what sessions do, which is random here, as rounds are noise. `repeated` is a variance."""
     sessions = {session: i for i, session in enumerate(dict.fromkeys(session for of in seen for _, session, _ in of))}
-    whole = [_without_rounds(of, sessions) for of in seen]
+    whole = []
+    for of in seen:
+        releases, names, logarithms = zip(*of, strict=True)
+        session = np.array([sessions[name] for name in names])
+        rounds = np.unique(session, return_inverse=True)[1]  # a session is one round
+        whole.append(Launches(np.array(releases), session, rounds, np.array(logarithms)))
     cells = [cells_of(one) for one in whole]
-    within = [within_sessions(*both, len(sessions)) for both in zip(whole, cells, strict=True)]
-    sums, freedom = (np.array(of) for of in zip(*within, strict=True))
-    prior, lent = expected_noise(sums, freedom, usual)
-    variance = np.maximum((lent * prior + sums) / (lent + freedom), LEAST_VARIANCE)
-    noise = [Noise(*of, lent) for of in zip(variance, lent + freedom, strict=True)]
+    noise = noises([within_sessions(*both, len(sessions)) for both in zip(whole, cells, strict=True)], usual)
     random = Random(0.0, WIDE, repeated)
 
     def every(last: bool) -> list[Levels]:
@@ -350,13 +347,6 @@ def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float)
         random = replace(random, session=(squares + USUAL_COUNTS * usual.session**2) / (counts + USUAL_COUNTS))
         found = every(turn == TURNS - 1)
     return found
-
-
-def _without_rounds(seen: Sequence[Seen], sessions: Mapping[str, int]) -> Launches:
-    """Launches of which a session is one round."""
-    releases, names, logarithms = zip(*seen, strict=True)
-    session = np.array([sessions[name] for name in names])
-    return Launches(np.array(releases), session, np.unique(session, return_inverse=True)[1], np.array(logarithms))
 
 
 def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Array, Array]:
@@ -381,16 +371,12 @@ def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Ar
     return squares, freedom
 
 
-def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> list[Noise]:
+def noises(within: Sequence[tuple[Array, Array]], usual: Usual) -> list[Noise]:
     """The noise of each series in each session, moderated by its other sessions and other series (after Smyth 2004)."""
-    found: dict[int, Noise] = {}
-    for metric in {one.metric for one in series}:
-        members = _of(series, metric)
-        sums, freedom = (np.array([squares[i][part] for i in members]) for part in (0, 1))
-        prior, lent = expected_noise(sums, freedom, USUAL[series[members[0]].is_steady])
-        variance = np.maximum((lent * prior + sums) / np.maximum(lent + freedom, 1e-9), LEAST_VARIANCE)
-        found |= {i: Noise(of, by, lent) for i, of, by in zip(members, variance, lent + freedom, strict=True)}
-    return [found[i] for i in range(len(series))]
+    sums, freedom = (np.array(of) for of in zip(*within, strict=True))
+    prior, lent = expected_noise(sums, freedom, usual)
+    variance = np.maximum((lent * prior + sums) / (lent + freedom), LEAST_VARIANCE)
+    return [Noise(*of, lent) for of in zip(variance, lent + freedom, strict=True)]
 
 
 def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> tuple[Array, float]:

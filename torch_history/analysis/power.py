@@ -27,7 +27,6 @@ Flags = NDArray[np.bool_]
 
 
 def steady(series: Iterable[Series]) -> Flags:
-    """`is_steady` of each series."""
     return np.array([each.is_steady for each in series], dtype=bool)
 
 

@@ -145,14 +145,12 @@ NO_PLACES = OtherPlaces()
 def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> Replication:
     """What other places say of a change, each by its name; one that decides otherwise is enough for NOT_REPLICATED."""
     decided = [(name, other) for name, other in places if other and other.verdict in DECIDED]
-    alike = [(name, other) for name, other in decided if other.verdict is change.verdict]
-    for name, other in decided:
-        if other.verdict is not change.verdict:
-            also = alike[0][0] if alike else ""
-            return Replication(Standing.NOT_REPLICATED, name, other.verdict.words, other.ratio, also)
-    for name, other in alike:
-        return Replication(Standing.REPLICATED, name, other.verdict.words, other.ratio)
-    return UNTESTED
+    if not decided:
+        return UNTESTED
+    alike = [name for name, other in decided if other.verdict is change.verdict]
+    standing = Standing.REPLICATED if len(alike) == len(decided) else Standing.NOT_REPLICATED
+    name, other = next((one for one in decided if one[1].verdict is not change.verdict), decided[0])
+    return Replication(standing, name, other.verdict.words, other.ratio, "".join(alike[:1]))
 
 
 def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:
@@ -191,10 +189,13 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
             warn(f"{results_dir / name}: {lane} cannot be read ({why}), so it says nothing here.")
             return []
 
+    lanes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name in machines_in(results_dir):
+        for tag, lane in map(of_file, files_of(results_dir / name)):
+            lanes[name, lane].add(tag)
     measured = [
         Measured(record_of(results_dir / name), lane, tags, functools.partial(changes, name, lane))
-        for name in machines_in(results_dir)
-        for lane, tags in _lanes(results_dir / name).items()
+        for (name, lane), tags in lanes.items()
     ]
     return held_against(record_of(results_dir / machine), environment, measured)
 
@@ -212,12 +213,3 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two machines measure the same: on the same kind of device, with as many threads and the same variables set."""
     usual = {"device": "cpu", "threads": "1", "set": ""}
     return all(one.get(key, value) == other.get(key, value) for key, value in usual.items())
-
-
-def _lanes(folder: Path) -> dict[str, set[str]]:
-    """Lane -> the releases that a machine's folder has files of."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for path in files_of(folder):
-        tag, lane = of_file(path)
-        found[lane].add(tag)
-    return found

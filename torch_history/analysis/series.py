@@ -56,6 +56,8 @@ TIMES = (Verdict.SLOWER, Verdict.FASTER)  # verdicts on a time that changed
 RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
 """Order of kinds of verdicts where they are listed."""
 
+SAID_FIRST = ("worse", "better", "changed")  # kinds of verdicts that have a sentence each; the rest is counted
+
 Name = tuple[str, str]  # a question, and the identifier of one of its variants or sizes
 
 

@@ -2,20 +2,20 @@
 that is constant between jumps, fitted to all pairs of neighbours. Why so, and how often it errs: docs/verdicts.md."""
 
 import enum
+import functools
 import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..releases.axis import Axis
-from ..store.launches import Case, Launch
 from . import special
 from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
-from .series import RANK, TIMES, History, Series, Verdict
+from .series import RANK, TIMES, History, Pairs, Series, Verdict
 from .verdicts import ERROR_RATE, LEAST_LIKE, Change, verdicts_of
 
 NEWEST_ERROR = 0.01  # chance that an unchanged series shows a jump at its newest release: asked once for each
@@ -81,10 +81,9 @@ class Step:
 
 def of_history(history: History, axis: Axis) -> list[Step]:
     """All that happened in one environment, newest first, then what costs. Releases without a number are left out."""
-    found, tags = [], sorted({tag for of in history.values() for tag in of if tag in axis}, key=axis.position)
-    for series, releases in history.items():
-        if not series.varies:
-            found += _exact(series, _numbers(releases, axis))
+    tags = sorted({tag for of in history.values() for tag in of if tag in axis}, key=axis.position)
+    exact = ((series, _numbers(of, axis)) for series, of in history.items() if not series.varies)
+    found = [step for series, numbers in exact for step in _exact(series, numbers)]
     with on_one_thread():
         found += [step for fit in history.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
     found = [replace(step, is_wide=tags.index(step.new) - tags.index(step.old) > 1) for step in found]
@@ -124,44 +123,39 @@ def unconnected(history: History, axis: Axis) -> list[str]:
     ]
 
 
-Numbers = dict[str, dict[str, list[float]]]  # in the axis' order: release -> session -> numbers, in the unit
+Numbers = dict[str, list[tuple[str, float]]]  # in the axis' order: release -> sessions and numbers, in the unit
 
 
-def _numbers(releases: Mapping[str, Sequence[tuple[Launch, Case]]], axis: Axis) -> Numbers:
-    numbers: Numbers = {}
-    for release in sorted((tag for tag in releases if tag in axis), key=axis.position):
-        for launch, case in releases[release]:
-            if case.number is not None:
-                numbers.setdefault(release, {}).setdefault(launch.session, []).append(case.number)
-    return numbers
+def _numbers(releases: Mapping[str, Pairs], axis: Axis) -> Numbers:
+    tags = sorted((tag for tag in releases if tag in axis), key=axis.position)
+    pairs = {tag: [(launch.session, case.number) for launch, case in releases[tag]] for tag in tags}
+    told = {tag: [(session, number) for session, number in of if number is not None] for tag, of in pairs.items()}
+    return {tag: of for tag, of in told.items() if of}
 
 
 def _exact(series: Series, numbers: Numbers) -> list[Step]:
     """Every change of what does not vary. A release whose launches disagree is passed over, as one without a number is."""
-    of = {tag: [value for of_session in sessions.values() for value in of_session] for tag, sessions in numbers.items()}
+    of = {tag: [value for _, value in seen] for tag, seen in numbers.items()}
     if series.margin:
         known = _within(of, series.margin)
     else:  # releases of which enough launches give one number
         least = 1 if series.is_counted else 2
         known = [(tag, values[0], tag) for tag, values in of.items() if len(set(values)) == 1 and len(values) >= least]
-    moves = [i for i in range(1, len(known)) if known[i][1] != known[i - 1][1]]
-    shapes = []
-    while moves:
-        i = moves.pop(0)
-        ratio = known[i][1] / known[i - 1][1] if known[i - 1][1] > 0 and known[i][1] >= 0 else None
-        if moves and known[moves[0]][1] == known[i - 1][1] and moves[0] - i <= EXCURSION:
-            shapes.append((Kind.EXCURSION, i, moves.pop(0) - 1, ratio))
-        else:
-            shapes.append((Kind.STEP, i, i, ratio))
+    tags, levels, medians_of = zip(*known, strict=True) if known else ((), (), ())
+    jumps = [k for k in range(len(levels) - 1) if levels[k] != levels[k + 1]]
+    shapes = _shapes(jumps, lambda pair, back: levels[back + 1] == levels[pair])
     if not shapes:
         return []
-    parts = tuple((known[i][0], of) for kind, i, _, of in shapes if kind is Kind.STEP and of is not None)
-    (first, before, _), (_, after, _) = known[0], known[-1]
-    is_product = all(level > 0 for _, level, _ in known)  # what passed through zero is none of its steps
-    net = Net(first, before, after, after / before if is_product else None, parts)
-    places = ((kind, known[i - 1], known[i], known[until][0], of) for kind, i, until, of in shapes)
+    ratios = [
+        levels[new] / levels[old] if levels[old] > 0 and levels[new] >= 0 else None for _, (old, new, _) in shapes
+    ]
+    made = zip(shapes, ratios, strict=True)
+    parts = tuple((tags[new], of) for (kind, (_, new, _)), of in made if kind is Kind.STEP and of is not None)
+    is_product = all(level > 0 for level in levels)  # what passed through zero is none of its steps
+    net = Net(tags[0], levels[0], levels[-1], levels[-1] / levels[0] if is_product else None, parts)
     return [
-        Step(series, kind, old[2], new[0], end, old[1], new[1], of, of, of, net) for kind, old, new, end, of in places
+        Step(series, kind, medians_of[old], tags[new], tags[end], levels[old], levels[new], of, of, of, net)
+        for (kind, (old, new, end)), of in zip(shapes, ratios, strict=True)
     ]
 
 
@@ -185,26 +179,72 @@ def _within(numbers: Mapping[str, Sequence[float]], margin: float) -> list[tuple
 def _parts(numbers: Numbers) -> list[list[str]]:
     """The releases that sessions tie together, directly or by others, in the axis' order."""
     parts: list[tuple[set[str], set[str]]] = []
-    for release, sessions in numbers.items():
-        tied = [part for part in parts if part[1] & sessions.keys()]
+    for release, seen in numbers.items():
+        sessions = {session for session, _ in seen}
+        tied = [part for part in parts if part[1] & sessions]
         parts = [part for part in parts if part not in tied]
-        parts.append(({release}.union(*(part[0] for part in tied)), set(sessions).union(*(part[1] for part in tied))))
+        parts.append(({release}.union(*(part[0] for part in tied)), sessions.union(*(part[1] for part in tied))))
     found = [[release for release in numbers if release in releases] for releases, _ in parts]
     return sorted(found, key=lambda part: list(numbers).index(part[0]))
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A time on releases that rounds tie, in the axis' order: `tags` and `level` (n, logarithms), `covariance`,
-    `information` and `freedom` of differences (n x n), and the verdict on each pair of neighbours (n - 1)."""
+    """A time on releases that rounds tie, in the axis' order: `tags` and `level` (n, logarithms), `covariance` and
+    `freedom` of differences (n x n), and the verdict on each pair of neighbours (n - 1). Its levels are a sum of shapes
+    (jumps, drifts), by generalised least squares beside one free height."""
 
     series: Series
     tags: list[str]
     level: Array
     covariance: Array
-    information: Array
     freedom: Array
     verdicts: list[Verdict]
+
+    @functools.cached_property
+    def information(self) -> Array:
+        """What the levels tell beside the height (n x n)."""
+        whole = np.linalg.pinv(self.covariance, hermitian=True).astype(float)
+        ones = np.ones(len(self.tags))
+        height = whole @ ones
+        return np.asarray(whole - np.outer(height, height) / (ones @ height))
+
+    @functools.cached_property
+    def jumps(self) -> Array:
+        """A jump at each pair as a shape (n x n - 1)."""
+        return np.tri(len(self.tags), len(self.tags) - 1, -1)
+
+    @functools.cached_property
+    def prices(self) -> Array:
+        """What a jump at each pair must explain, as a squared normal deviate: nothing if its verdict is a change."""
+        pairs = len(self.verdicts)
+        asked = np.full(pairs, special.ndtri(HISTORY_ERROR / 4 / max(pairs - 1, 1)) ** 2)
+        asked[-1] = special.ndtri(NEWEST_ERROR / 2) ** 2
+        asked[[verdict in TIMES for verdict in self.verdicts]] = 0.0
+        asked[[verdict is Verdict.SAME for verdict in self.verdicts]] = math.inf
+        return asked
+
+    def explained(self, shapes: Array) -> tuple[Array, Array]:
+        """Sizes of shapes (n x k), and their covariance (k x k)."""
+        inner = shapes.T @ self.information @ shapes
+        covariance = np.linalg.pinv(inner, hermitian=True).astype(float)
+        return covariance @ (shapes.T @ self.information @ self.level), covariance
+
+    def gain(self, shapes: Array, more: Array) -> Array:
+        """What each of `more` (n x m) would explain beside `shapes`, and in which direction: a signed squared deviate."""
+        right, cross = more.T @ self.information @ self.level, more.T @ self.information @ shapes
+        own = np.einsum("nm,nk,km->m", more, self.information, more)
+        if shapes.shape[1]:
+            sizes, covariance = self.explained(shapes)
+            right = right - cross @ sizes
+            own = own - np.einsum("mk,kl,ml->m", cross, covariance, cross)
+        gain: Array = np.where(own > 1e-9, right * np.abs(right) / np.maximum(own, 1e-9), 0.0)
+        return gain
+
+    def cost(self, shapes: Array, jumps: Sequence[int]) -> float:
+        """What shapes leave unexplained, and the price of the jumps among them."""
+        left = self.level - (shapes @ self.explained(shapes)[0] if shapes.shape[1] else 0.0)
+        return float(left @ self.information @ left) + float(self.prices[list(jumps)].sum())
 
     def contrast(self, weights: Array) -> tuple[float, float]:
         """Of the levels, and its standard error."""
@@ -225,28 +265,16 @@ def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
     """The chains of each series of a question; releases whose launches tell no noise (`LEAST_LIKE`) are passed over."""
     on_axis = (i for i, tag in enumerate(fit.releases) if tag in axis)
     order = sorted(on_axis, key=lambda i: axis.position(fit.releases[i]))
-    judged: dict[tuple[int, int], dict[Series, list[Verdict | None]]] = {}
+    judged = functools.cache(functools.partial(verdicts_of, fit))
     for (series, of), like in zip(fit.levels.items(), fit.like_launches, strict=True):
         places = [int(np.searchsorted(of.releases, i)) for i in order if like[i] >= LEAST_LIKE]
         while places:
             part = [place for place in places if of.tied[places[0], place]]
             places = [place for place in places if place not in part]
-            pairs = [*itertools.pairwise(int(of.releases[place]) for place in part)]
-            for old, new in pairs:
-                if (old, new) not in judged:
-                    judged[old, new] = verdicts_of(fit, [(fit.releases[old], fit.releases[new])])
-            if pairs:
-                block = np.ix_(part, part)
-                covariance = of.covariance[block]
-                yield Chain(
-                    series,
-                    [fit.releases[of.releases[place]] for place in part],
-                    of.level[part],
-                    covariance,
-                    np.linalg.pinv(covariance, hermitian=True).astype(float),
-                    of.freedom[block],
-                    [judged[pair][series][0] or Verdict.CANT_TELL for pair in pairs],
-                )
+            if len(part) > 1:
+                tags, block = [fit.releases[of.releases[place]] for place in part], np.ix_(part, part)
+                verdicts = [judged(*pair)[series] or Verdict.CANT_TELL for pair in itertools.pairwise(tags)]
+                yield Chain(series, tags, of.level[part], of.covariance[block], of.freedom[block], verdicts)
 
 
 def as_normal(t: float, freedom: float) -> float:
@@ -254,72 +282,31 @@ def as_normal(t: float, freedom: float) -> float:
     return float(special.ndtri(special.stdtr(freedom, -abs(t)))) ** 2
 
 
-def prices(chain: Chain) -> Array:
-    """What a jump at each pair must explain, as a squared normal deviate: nothing if its verdict is a change."""
-    pairs = len(chain.verdicts)
-    asked = np.full(pairs, special.ndtri(HISTORY_ERROR / 4 / max(pairs - 1, 1)) ** 2)
-    asked[-1] = special.ndtri(NEWEST_ERROR / 2) ** 2
-    asked[[verdict in TIMES for verdict in chain.verdicts]] = 0.0
-    asked[[verdict is Verdict.SAME for verdict in chain.verdicts]] = math.inf
-    return asked
-
-
-class Regression:
-    """Levels as a sum of shapes (jumps, drifts), by generalised least squares beside one free height."""
-
-    def __init__(self, chain: Chain) -> None:
-        ones = np.ones(len(chain.tags))
-        height = chain.information @ ones
-        self.information = chain.information - np.outer(height, height) / (ones @ height)
-        self.level = chain.level
-
-    def explained(self, shapes: Array) -> tuple[Array, Array]:
-        """Sizes of shapes (n x k), and their covariance (k x k)."""
-        inner = shapes.T @ self.information @ shapes
-        covariance = np.linalg.pinv(inner, hermitian=True).astype(float)
-        return covariance @ (shapes.T @ self.information @ self.level), covariance
-
-    def gain(self, shapes: Array, more: Array) -> Array:
-        """What each of `more` (n x m) would explain beside `shapes`, and in which direction: a signed squared deviate."""
-        right, cross = more.T @ self.information @ self.level, more.T @ self.information @ shapes
-        own = np.einsum("nm,nk,km->m", more, self.information, more)
-        if shapes.shape[1]:
-            sizes, covariance = self.explained(shapes)
-            right = right - cross @ sizes
-            own = own - np.einsum("mk,kl,ml->m", cross, covariance, cross)
-        gain: Array = np.where(own > 1e-9, right * np.abs(right) / np.maximum(own, 1e-9), 0.0)
-        return gain
-
-
 def jumps_of(chain: Chain, beside: Array) -> list[int]:
     """The pairs at which the level jumps, beside other shapes (n x k): changes, then what explains its price."""
-    model, price, pairs = Regression(chain), prices(chain), len(chain.verdicts)
-    shapes = np.tri(pairs + 1, pairs, -1)
-    chosen = [k for k in range(pairs) if price[k] == 0]
-    direct = np.diff(chain.level)
+    pairs, direct = len(chain.verdicts), np.diff(chain.level)
+    chosen = [k for k in range(pairs) if chain.prices[k] == 0]
     for _ in range(2 * pairs):
-        gain = model.gain(np.hstack([beside, shapes[:, chosen]]), shapes)
+        gain = chain.gain(np.hstack([beside, chain.jumps[:, chosen]]), chain.jumps)
         enough = [
-            as_normal(math.sqrt(abs(of)), chain.freedom[k, k + 1]) - price[k] if of * direct[k] > 0 else -math.inf
-            for k, of in enumerate(gain)
+            as_normal(math.sqrt(abs(of)), chain.freedom[k, k + 1]) - price if of * direct[k] > 0 else -math.inf
+            for k, (of, price) in enumerate(zip(gain, chain.prices, strict=True))
         ]
         best = max((k for k in range(pairs) if k not in chosen), key=lambda k: enough[k], default=None)
         if best is None or enough[best] <= 0:
             break
         chosen.append(best)
-        chosen = _still_needed(chain, model, beside, shapes, price, chosen)
+        chosen = _still_needed(chain, beside, chosen)
     return sorted(chosen)
 
 
-def _still_needed(
-    chain: Chain, model: Regression, beside: Array, shapes: Array, price: Array, chosen: list[int]
-) -> list[int]:
+def _still_needed(chain: Chain, beside: Array, chosen: list[int]) -> list[int]:
     """`chosen` without the jumps that the others explain."""
     kept = [*chosen]
     for k in chosen:
         others = [other for other in kept if other != k]
-        (gain,) = model.gain(np.hstack([beside, shapes[:, others]]), shapes[:, [k]])
-        if as_normal(math.sqrt(abs(gain)), chain.freedom[k, k + 1]) < price[k]:
+        (gain,) = chain.gain(np.hstack([beside, chain.jumps[:, others]]), chain.jumps[:, [k]])
+        if as_normal(math.sqrt(abs(gain)), chain.freedom[k, k + 1]) < chain.prices[k]:
             kept = others
     return kept
 
@@ -334,25 +321,17 @@ def drift_of(chain: Chain) -> tuple[int, int] | None:
     windows = [window for window in windows if _is_drift(chain, *window, decided, price)]
     if not windows:
         return None
-    model = Regression(chain)
     jumps = jumps_of(chain, np.zeros((n, 0)))
-    step = np.tri(n, n - 1, -1)
-    best, most = None, cost(chain, model, step[:, jumps], jumps)
+    best, most = None, chain.cost(chain.jumps[:, jumps], jumps)
     for first, last in windows:
         ramp = chain.ramp(first, last)
         within = jumps_of(chain, ramp)
         if not _is_drift(chain, first, last, within, price):
             continue
-        spent = price + cost(chain, model, np.hstack([ramp, step[:, within]]), within)
+        spent = price + chain.cost(np.hstack([ramp, chain.jumps[:, within]]), within)
         if spent < most:
             best, most = (first, last), spent
     return best
-
-
-def cost(chain: Chain, model: Regression, shapes: Array, jumps: Sequence[int]) -> float:
-    """What shapes leave unexplained, and the price of the jumps among them."""
-    left = chain.level - (shapes @ model.explained(shapes)[0] if shapes.shape[1] else 0.0)
-    return float(left @ model.information @ left) + float(prices(chain)[list(jumps)].sum())
 
 
 def drift_weights(chain: Chain, first: int, last: int, jumps: Iterable[int]) -> Array:
@@ -381,7 +360,8 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
     n = len(chain.tags)
     ramp = np.zeros((n, 0)) if drift is None else chain.ramp(*drift)
     sizes = _sizes(chain, jumps_of(chain, ramp), ramp)
-    found = _shapes(chain, sizes)
+    shapes = _shapes(sizes, functools.partial(_came_back, chain, sizes))
+    found = [(kind, at, *sizes[at[0]]) for kind, at in shapes]
     if drift:
         total, error = chain.contrast(drift_weights(chain, *drift, sizes))
         found.append((Kind.DRIFT, (*drift, drift[1]), total, _half(chain, error, *drift)))
@@ -414,8 +394,7 @@ def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
     """Of each jump, from all releases that it parts; where these deny a pair's own verdict, from the pair alone."""
     if not jumps:
         return {}
-    shapes = np.hstack([np.tri(len(chain.tags), len(chain.tags) - 1, -1)[:, list(jumps)], ramp])
-    moved, covariance = Regression(chain).explained(shapes)
+    moved, covariance = chain.explained(np.hstack([chain.jumps[:, list(jumps)], ramp]))
     found: Sizes = {}
     for at, k in enumerate(jumps):
         of, error = float(moved[at]), math.sqrt(max(float(covariance[at, at]), LEAST_VARIANCE))
@@ -427,27 +406,24 @@ def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
     return found
 
 
-_Shape = tuple[Kind, tuple[int, int, int], float, float]  # places of old, new and until; logarithm, half interval
-
-
-def _shapes(chain: Chain, sizes: Sizes) -> list[_Shape]:
-    """Jumps as they are told: two of which the second takes back the first are one excursion."""
-    found: list[_Shape] = []
-    places = sorted(sizes)
-    while places:
-        pair = places.pop(0)
-        moved, half = sizes[pair]
-        if places and _came_back(chain, sizes, pair, places[0]):
-            found.append((Kind.EXCURSION, (pair, pair + 1, places.pop(0)), moved, half))
+def _shapes(jumps: Iterable[int], came_back: Callable[[int, int], bool]) -> list[tuple[Kind, tuple[int, int, int]]]:
+    """Jumps at pairs of neighbours as they are told, with the places of old, new and until: two of which the second, soon
+    after, takes back the first are one excursion."""
+    found: list[tuple[Kind, tuple[int, int, int]]] = []
+    pairs = sorted(jumps)
+    while pairs:
+        pair = pairs.pop(0)
+        if pairs and pairs[0] - pair <= EXCURSION and came_back(pair, pairs[0]):
+            found.append((Kind.EXCURSION, (pair, pair + 1, pairs.pop(0))))
         else:
-            found.append((Kind.STEP, (pair, pair + 1, pair + 1), moved, half))
+            found.append((Kind.STEP, (pair, pair + 1, pair + 1)))
     return found
 
 
 def _came_back(chain: Chain, sizes: Sizes, pair: int, back: int) -> bool:
     """Whether the jump at `back` takes that at `pair` back: less than BACK is left, and chance explains that."""
     there, again = sizes[pair][0], sizes[back][0]
-    if there * again >= 0 or back - pair > EXCURSION:
+    if there * again >= 0:
         return False
     left, error = chain.contrast(chain.between(pair, back + 1))
     least = BACK * min(abs(there), abs(again))

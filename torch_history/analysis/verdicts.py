@@ -24,6 +24,7 @@ LEAST_LIKE = 1.5  # launches of one weight that those of a release must be worth
 BOUND = 1e12  # ends of an interval beyond this ratio are given as this: nothing is known. No bytes rise by as much
 SINGLE = "a single launch is no evidence of a time; measure at least two"  # of a time that a release has once
 ONE = "a single launch of a release cannot be confirmed"  # of a number that is no count
+UNTIED = "no round has a number for both, and no chain of rounds with common releases connects them"
 NOT_MEASURED = "it was not measured"  # of a series that nobody asked for in one release, such as another size
 
 
@@ -184,8 +185,7 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     the others weigh next to nothing: an infinite error."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
-    each = ([getattr(one, name) for one in found] for name in ("shift", "error", "freedom", "rounds"))
-    shift, error, freedom, rounds = map(np.array, each)
+    shift, error, freedom, rounds = map(np.array, zip(*found, strict=True))
     launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
     shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
     like = fit.like_launches
@@ -193,14 +193,6 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
-
-
-def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
-    """`evidence_between` two releases, of each series that rounds tie on them."""
-    found = evidence_between(fit, [(old, new)])
-    columns = (of[:, 0] for of in (found.shift, found.error, found.freedom, np.asarray(found.looks)))
-    rows = zip(fit.levels, *columns, strict=True)
-    return {one: Evidence(at, by, of, one.margin, look) for one, at, by, of, look in rows if not np.isnan(at)}
 
 
 def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
@@ -242,11 +234,11 @@ def _error_rates(chances: Array) -> Array:
     return FALSE_RATE * changed / np.maximum(1, count)
 
 
-def verdicts_of(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> dict[Series, list[Verdict | None]]:
-    """Of each pair of releases the verdict on each series of a question, None where no chain of rounds ties them."""
-    evidence = evidence_between(fit, pairs)
-    codes = evidence.judged(error_rates(evidence)).code
-    return {series: [TOLD[code] for code in of] for series, of in zip(fit.levels, codes, strict=True)}
+def verdicts_of(fit: Fitted, old: str, new: str) -> dict[Series, Verdict | None]:
+    """On each series of a question, None where no chain of rounds ties the two releases."""
+    evidence = evidence_between(fit, [(old, new)])
+    codes = evidence.judged(error_rates(evidence)).code[:, 0]
+    return {series: TOLD[code] for series, code in zip(fit.levels, codes, strict=True)}
 
 
 def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Series, Change]]:
@@ -268,33 +260,30 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
 
 def judge(series: Series, before: Pairs, after: Pairs) -> Change:
     """The verdict on an exact number, or on a series that no round gave in both releases."""
-    olds = [case.number for _, case in before if case.number is not None]
-    news = [case.number for _, case in after if case.number is not None]
-    counts = (len(olds), len(news))
+    olds, news = ([case.number for _, case in side if case.number is not None] for side in (before, after))
     if not olds or not news:
         return _missing(series, before, after, olds, news)
-    if not series.varies:
-        if not series.margin:
-            return _exact(series, olds, news, counts)
-        least = [case.detectable for _, case in (*before, *after) if case.detectable is not None]
-        return replace(_held(series, olds, news), least_growth=max(least, default=None))
-    old, new = statistics.median(olds), statistics.median(news)
-    said = "no round has a number for both, and no chain of rounds with common releases connects them"
-    said = SINGLE if min(counts) < 2 else said
-    return Change(series, Verdict.CANT_TELL, old, new, new / old, launches=counts, reason=said)
+    if series.varies:
+        old, new, counts = statistics.median(olds), statistics.median(news), (len(olds), len(news))
+        said = SINGLE if min(counts) < 2 else UNTIED
+        return Change(series, Verdict.CANT_TELL, old, new, new / old, launches=counts, reason=said)
+    if not series.margin:
+        return _exact(series, olds, news)
+    least = [case.detectable for _, case in (*before, *after) if case.detectable is not None]
+    return replace(_held(series, olds, news), least_growth=max(least, default=None))
 
 
-def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[int, int]) -> Change:
+def _exact(series: Series, olds: list[float], news: list[float]) -> Change:
     old, new = olds[-1], news[-1]
     ratio = new / old if old > 0 and new >= 0 else (1.0 if new == old else None)
+    found = Change(series, Verdict.CANT_TELL, old, new, ratio, launches=(len(olds), len(news)))
     if len(set(olds)) > 1 or len(set(news)) > 1:
         values = [", ".join(f"{value:.15g}" for value in sorted(set(side))) for side in (olds, news)]
-        said = f"the count differs between launches: [{values[0]}] and [{values[1]}]"
-        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
-    if not series.is_counted and min(counts) < 2:
-        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=ONE)
+        return replace(found, reason=f"the count differs between launches: [{values[0]}] and [{values[1]}]")
+    if not series.is_counted and min(found.launches) < 2:
+        return replace(found, reason=ONE)
     verdict = Verdict.SAME if new == old else series.direction(new > old)
-    return Change(series, verdict, old, new, ratio, ratio, ratio, counts)
+    return replace(found, verdict=verdict, low=ratio, high=ratio)
 
 
 def _held(series: Series, olds: list[float], news: list[float]) -> Change:
@@ -326,14 +315,9 @@ def _missing(series: Series, before: Pairs, after: Pairs, olds: list[float], new
             said = f"{launch.release} was not counted: {case.unavailable}"
     is_exact = not series.varies and not series.margin
     old, new = ((side[-1] if is_exact else statistics.median(side)) if side else None for side in (olds, news))
-    found = Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
-    if said:
-        return found
-    if olds:
-        return replace(found, verdict=Verdict.BROKE, reason=after[-1][1].reason)
-    if news:
-        return replace(found, verdict=Verdict.FIXED, reason=before[-1][1].reason)
-    return Change(series, Verdict.NEVER_RAN, reason=after[-1][1].reason)
+    verdict = Verdict.CANT_TELL if said else Verdict.BROKE if olds else Verdict.FIXED if news else Verdict.NEVER_RAN
+    reason = said or (before if news else after)[-1][1].reason
+    return Change(series, verdict, old, new, launches=(len(olds), len(news)), reason=reason)
 
 
 def _unmeasured(pairs: Pairs) -> str:

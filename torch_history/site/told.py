@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis import answer, causes, compare
 from ..analysis.causes import Basis
-from ..analysis.code import of_times, pair_on
+from ..analysis.code import of_times, pair_of
 from ..analysis.findings import Finding
 from ..analysis.replication import NO_PLACES, OtherPlaces
 from ..analysis.series import Series, Verdict
@@ -30,7 +30,7 @@ def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> com
     changes = sorted((one for one in every.changes(number) if one.reason != NOT_MEASURED), key=compare.place)
     changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]
     facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
-    code = of_times(changes, pair_on(lane.machine, lane.environment, old, new))
+    code = of_times(changes, pair_of(lane.environment, old, new, lane.device))
     why, moved = causes.why(changed, *facts, lane.evidence, code), causes.moved(*facts, lane.device)
     unseen = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
     threads, others = str(lane.machine.get("threads", "")), elsewhere.of(changed, old, new)
