@@ -409,7 +409,7 @@ def test_a_variant_of_cpp_and_a_first_call_have_a_reason_instead_of_a_script() -
     cpp = ("selection.Selection.track_time", "'cpp_mask'", "'vector 1 % x 1'")
     first = ("warm_up.WarmUp.track_first_call", "'eager'", "'one shape'")
     unknown = ("selection.Selection.track_time", "'../x'", "'vector 1 % x 1'")
-    found = code_of([cpp, first, unknown], ROOT)
+    found = code_of([cpp, first, unknown])
     assert set(found) == {"code-selection-cpp_mask", "code-warm_up-eager"}
     for of_variant in found.values():
         (case,) = of_variant["scripts"]

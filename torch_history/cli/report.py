@@ -190,8 +190,8 @@ def _list_own() -> None:
 
     lines = []
     for each in measured(cache()):
-        where = f"on {each.machine}, {each.environment}, last on {each.last[:10]}"
-        lines += [f"{each.name}: {', '.join(each.releases)}, {where}", f"  {each.folder}"]
+        where = f"on {each.machine}, {each.environment}, last on {max(each.began.values())[:10]}"
+        lines += [f"{each.name}: {', '.join(each.began)}, {where}", f"  {each.folder}"]
         launches = read_launches(each.folder / "results", each.machine, each.environment)
         lines += [f"  {sentence}" for sentence in _not_run(history(launches))]
         skipped = reasons(each.folder, each.environment, each.began)

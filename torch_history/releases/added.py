@@ -16,7 +16,7 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from ..system.files import is_list_of_texts, read_object, write_atomically
+from ..system.files import read_object, write_atomically
 from . import intact
 from .uv import run_uv, told
 
@@ -133,7 +133,7 @@ def folder_of(environment: Path, requirements: Sequence[str]) -> Path:
 def listed(mark: Path) -> list[str]:
     """Every package that a mark lists, as name==version. Raises ValueError where it is damaged."""
     packages: list[str] = read_object(mark).get("packages", [])
-    if not is_list_of_texts(packages):
+    if not isinstance(packages, list) or not all(isinstance(each, str) for each in packages):
         raise ValueError("its packages are no list of names")
     return packages
 

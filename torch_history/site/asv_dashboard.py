@@ -26,7 +26,6 @@ from ..system.files import warn
 from ..system.scratch import is_own
 
 VENDOR = Path(__file__).parent / "vendor"
-ASV_VERSION = "0.6.6"
 
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file: 'unsafe-inline'; "
@@ -36,10 +35,9 @@ POLICY = (
 """The Content-Security-Policy of every page: scripts from files beside it alone, none in a page, and no eval. `file:`
 is for pages opened from disk, where a browser may take nothing for `'self'`. Flot writes styles in the page."""
 
-_LIBRARY = re.compile(r'"https://[^"]+/([^"/]+\.(?:js|css))"[^>]*>')
-"""The end of a tag that loads a file from another host."""
-
-_LINKS = '<ul class="nav navbar-nav navbar-left">'
+_LIBRARY = re.compile(
+    r'"https://[^"]+/([^"/]+\.(?:js|css))"[^>]*>'
+)  # the end of a tag that loads a file from another host
 
 _SCRIPTS = {
     "regressions.js": ("factor.toFixed(2) + 'x'", "isFinite(factor) ? factor.toFixed(2) + 'x' : 'from 0'"),
@@ -47,11 +45,10 @@ _SCRIPTS = {
 }
 """Script of asv's -> what it writes of a number divided by 0, and what is written instead."""
 
+# That a time needs before asv's regressions tell it: with fewer, a step that is noise alone seems to explain half of it.
 LEAST_RELEASES = 10
-"""That a time needs before asv's regressions tell it: with fewer, a step that is noise alone seems to explain half of it."""
 
-_asvs_publish = Publish.run
-"""asv's own, taken before this package's plugin puts a guard in its place."""
+_asvs_publish = Publish.run  # asv's own, taken before this package's plugin puts a guard in its place
 
 
 class _OneMachine(OutputPublisher):
@@ -92,8 +89,7 @@ def _releases(graph: Graph) -> list[int]:
 
 def publish_dashboard(conf: Config, *args: Any, here: str = "", **kwargs: Any) -> None:
     """What asv's `publish` does; then its pages need no other host, run no script but their own, open on the machine `here`
-    where that measured, and lead to the site that they lie in. Raises UserError where they are not those of the asv that
-    this is written for."""
+    where that measured, and lead to the site that they lie in. Raises UserError where they are those of another asv."""
     all_die_with_this_process()
     conf.opens_on = here
     _asvs_publish(conf, *args, **kwargs)
@@ -102,7 +98,8 @@ def publish_dashboard(conf: Config, *args: Any, here: str = "", **kwargs: Any) -
     for page in folder.glob("*.html"):
         text = _localised(page.read_text(encoding="utf-8"), page.name)
         if is_own(folder.resolve().parent):
-            text = text.replace(_LINKS, f'{_LINKS}<li><a href="../index.html">torch-history</a></li>')
+            links = '<ul class="nav navbar-nav navbar-left">'
+            text = text.replace(links, f'{links}<li><a href="../index.html">torch-history</a></li>')
         page.write_text(text, encoding="utf-8")
     for script, (was, now) in _SCRIPTS.items():
         text = (folder / script).read_text(encoding="utf-8")
@@ -117,7 +114,7 @@ def _localised(text: str, page: str) -> str:
     if missing or "<head>" not in text:
         raise UserError(
             f"asv's {page} is not the one that torch-history makes work without a network: it loads "
-            f"{', '.join(missing) or 'what no copy is known of'}. Install asv {ASV_VERSION}."
+            f"{', '.join(missing) or 'what no copy is known of'}. Install asv 0.6.6."
         )
     text = _LIBRARY.sub(r'"vendor/\1">', text)
     text = re.sub(r'<script type="text/javascript">.*?</script>', "", text, flags=re.DOTALL)

@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 from asv.config import Config
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
@@ -47,6 +47,7 @@ from ..store.launches import machines_in
 from ..system.children import beside, side_by_side
 from ..system.errors import UserError
 from ..system.files import WRONG_DATA
+from ..system.program import SOURCES
 from ..system.scratch import mark, scratch
 from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
@@ -57,32 +58,24 @@ from .rivals import quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
 
-ROOT = Path(__file__).resolve().parents[2]
+MOST_ENTRIES = 100  # of a feed: readers keep what they have seen
+COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)  # what a badge counts
+AT_ONCE = 32  # pairs of releases whose files one process writes before it asks for more
+STEPS = ("reading results", "comparing releases", "writing pages")  # what `publish_site` does one after the other
+SHARED = ("app.js", "common.js", "data/index.js")  # the scripts of every page
 
-MOST_ENTRIES = 100
-"""Of a feed: readers keep what they have seen."""
+_FOLDER = Path(__file__).parent / "templates"
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+)
 
-COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)
-"""What a badge counts."""
-
-ABOUT = "Time and peak memory of every PyTorch release, measured."
-"""The end of each page's description, for search engines and previews of links."""
-
-_LISTED = tomllib.loads((Path(__file__).parent / "templates" / "pages.toml").read_text(encoding="utf-8"))
+_LISTED = tomllib.loads((_FOLDER / "pages.toml").read_text(encoding="utf-8"))
 PAGES: list[dict[str, Any]] = _LISTED["page"]
 DOCUMENTS: dict[str, str] = _LISTED["documents"] | {
     f"questions/{question}": f"The question {question.replace('_', ' ')}, and what is known of it"
     for question in claims.CLAIMS
 }
 """What templates/pages.toml lists. Causes that were found by hand have their evidence on the page of their question."""
-
-SHARED = ("app.js", "common.js", "data/index.js")  # the scripts of every page
-
-AT_ONCE = 32
-"""Pairs of releases whose files one process writes before it asks for more."""
-
-STEPS = ("reading results", "comparing releases", "writing pages")
-"""What `publish_site` does one after the other."""
 
 
 class Published(NamedTuple):
@@ -151,9 +144,7 @@ def publish_site(
         _write(new / "data", "advice", {row.question: row.advised for row in rows})
         feeds = _write_feeds(new / "feeds", told, axis, url)
         _write_badges(new / "badges", told)
-        met: dict[str, list[power.LaneEvidence]] = {}
-        for each in told:
-            met.setdefault(each.lane.name, []).append(each.evidence)
+        met = {of.lane.name: [each.evidence for each in told if each.lane.name == of.lane.name] for of in told}
         documents = {"calibration": calibration.document(results, met)}
         on_a_gpu = bases.on_a_gpu(((each.lane.device, each.lane.releases) for each in told), axis)
         _write_pages(new, axis, feeds, documents, on_a_gpu, url)
@@ -167,8 +158,7 @@ def publish_site(
 
 
 def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
-    """What the pages are given of a lane, without its pairs; None, with a warning, where it cannot be read: the others are
-    published all the same."""
+    """What the pages are given of a lane, without its pairs; None, with a warning, where it cannot be read."""
     try:
         elsewhere = elsewhere_of(lane, others)
         answered = bases.answered_by(lane.machine, lane.environment, lane.words_of, lane.found, lane.answers)
@@ -185,16 +175,13 @@ def _with_pairs(told: Sequence[Published], folder: Path) -> list[Published]:
     warning, a lane of which one cannot be written."""
 
     def write(part: tuple[int, range]) -> dict[tuple[str, str], dict[str, Any]] | str:
-        lane = told[part[0]]
         try:
-            return _write_pairs(folder, lane.lane, lane.elsewhere, part[1])
+            return _write_pairs(folder, told[part[0]], part[1])
         except WRONG_DATA as error:
             return unreadable(error)
 
-    parts = []
-    for place, of in enumerate(told):
-        count = len(of.lane.every.pairs)
-        parts += [(place, range(first, min(first + AT_ONCE, count))) for first in range(0, count, AT_ONCE)]
+    every = [range(len(of.lane.every.pairs)) for of in told]
+    parts = [(place, of[first : first + AT_ONCE]) for place, of in enumerate(every) for first in of[::AT_ONCE]]
     wrong: dict[int, str] = {}
     for (place, _), made in zip(parts, side_by_side(write, parts), strict=True):
         if isinstance(made, str):
@@ -250,16 +237,15 @@ def _write_data(
 
 def _write_code(folder: Path, found: Iterable[Lane]) -> dict[str, bool]:
     """The code of all variants. Gives the names of their files, and whether one measures a series as it is."""
-    code = code_of({tuple(key(series)) for lane in found for series in lane.found}, ROOT)
+    code = code_of({tuple(key(series)) for lane in found for series in lane.found})
     for name, of_variant in code.items():
         _write(folder, name, of_variant)
     return {name: any(script["text"] for script in of["scripts"]) for name, of in code.items()}
 
 
-def code_of(series: Iterable[Sequence[str]], root: Path) -> dict[str, dict[str, Any]]:
-    """Name of a file -> its content, a file for each variant of each question of the suite in `root`: scripts of plain
-    PyTorch, each of which measures one series. `series` are keys as in a lane: asv's name of the benchmark and its
-    parameters. A variant that no workload names has no file."""
+def code_of(series: Iterable[Sequence[str]]) -> dict[str, dict[str, Any]]:
+    """Name of a file -> its content, a file for each variant of each question of the suite: scripts of plain PyTorch, each
+    of which measures one series. `series` are keys as in a lane. A variant that no workload names has no file."""
     apart: dict[tuple[str, str], dict[tuple[str, str], str]] = defaultdict(dict)
     for benchmark, *parameters in series:
         question, _, metric = benchmark.partition(".")
@@ -268,23 +254,21 @@ def code_of(series: Iterable[Sequence[str]], root: Path) -> dict[str, dict[str, 
             apart[question, plain[0]][benchmark, plain[1]] = metric.rpartition(".track_")[2]
     found = {}
     for (question, variant), cases in sorted(apart.items()):
-        path = root / "workloads" / f"{question}.py"
+        path = SOURCES / "workloads" / f"{question}.py"
         steady = any(metric in TIMES for metric in cases.values())
         if re.fullmatch(r"\w+", question, re.ASCII) and path.is_file() and reproduction.names(path, variant):
-            found[f"code-{question}-{variant}"] = _of_variant(root, question, variant, cases, steady)
+            found[f"code-{question}-{variant}"] = _of_variant(question, variant, cases, steady)
     return found
 
 
-def _of_variant(
-    root: Path, question: str, variant: str, cases: dict[tuple[str, str], str], steady: bool
-) -> dict[str, Any]:
+def _of_variant(question: str, variant: str, cases: dict[tuple[str, str], str], steady: bool) -> dict[str, Any]:
     scripts = []
     for (benchmark, size), metric in sorted(cases.items()):
         text, why_not = "", "It measures more than a call that is repeated, which is all that a script does."
         if steady and metric in (*TIMES, *COUNTED):
             head = f"{question} {metric}, {variant}, {size}"
             try:
-                text, why_not = reproduction.script(Subject(root, question, variant, size, metric), head), ""
+                text, why_not = reproduction.script(Subject(SOURCES, question, variant, size, metric), head), ""
             except reproduction.CannotReproduce as error:
                 why_not = str(error)
         scripts.append({"benchmark": benchmark, "size": size, "text": text, "why": why_not})
@@ -341,13 +325,11 @@ def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
         (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
 
 
-def _write_pairs(
-    folder: Path, lane: Lane, elsewhere: OtherPlaces, numbers: Iterable[int]
-) -> dict[tuple[str, str], dict[str, Any]]:
+def _write_pairs(folder: Path, told: Published, numbers: Iterable[int]) -> dict[tuple[str, str], dict[str, Any]]:
     """data/pairs/: a script of each of these pairs of releases of a lane. Gives what the file of each has of it."""
-    of_all = {}
+    lane, of_all = told.lane, {}
     for number in numbers:
-        pair, found = lane.every.pairs[number], told_of(lane, number, elsewhere)
+        pair, found = lane.every.pairs[number], told_of(lane, number, told.elsewhere)
         said = {name: found[name] for name in ("typical", "questions", "tally", "said")}
         of_all[pair] = {"lane": lane.id, "words": lane.words, "device": lane.device} | said
         _write_compressed(folder, f"{lane.id}-{'-'.join(pair)}", found)
@@ -438,48 +420,46 @@ def _urn(*parts: str) -> str:
 def _write_badges(folder: Path, told: Sequence[Published]) -> None:
     """badges/: an image per lane that says what its newest release costs."""
     folder.mkdir()
-    template = _templates().get_template("badge.svg")
+    template = _TEMPLATES.get_template("badge.svg")
     for each in told:
-        tally = Counter(change.verdict for change in each.upgrade.changes) if each.upgrade else Counter()
+        changes = each.upgrade.changes if each.upgrade else ()
+        tally = Counter(change.verdict for change in changes)
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
-        *_, is_undecided = inconclusive(each.upgrade.changes if each.upgrade else ())
+        *_, is_undecided = inconclusive(changes)
         is_told = tally.total() > tally[Verdict.CANT_TELL] + tally[Verdict.NEVER_RAN] and not is_undecided
         unknown = "inconclusive" if tally[Verdict.CANT_TELL] else "nothing compared"
         value = ", ".join(costs) or ("nothing worse" if is_told else unknown)
         label = f"torch {each.lane.releases[-1].removeprefix('v')}"
         colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"
-        text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
+        # Pixels that a text takes, at 11 pixels of a common font.
+        left, right = (12 + round(6.7 * len(text)) for text in (label, value))
+        text = template.render(label=label, value=value, colour=colour, left=left, right=right)
         (folder / f"{each.lane.id}.svg").write_text(text, encoding="utf-8")
         _write_json(folder, each.lane.id, {"schemaVersion": 1, "label": label, "message": value, "color": colour})
-
-
-def _width(text: str) -> int:
-    """Pixels that `text` takes in a badge, at 11 pixels of a common font."""
-    return 12 + round(6.7 * len(text))
 
 
 def _write_pages(
     folder: Path, axis: Axis, feeds: Mapping[str, str], made: Mapping[str, str], on_a_gpu: str, url: str
 ) -> None:
     """`made` are the documents that are made from what was published, by name."""
-    templates = _templates()
-    here = Path(__file__).parent / "templates"
-    for path in [*here.glob("*.js*"), *here.glob("*.css")]:
+    for path in [*_FOLDER.glob("*.js*"), *_FOLDER.glob("*.css")]:
         shutil.copy(path, folder)
     pages = [*((page["file"], page["words"]) for page in PAGES if page["words"]), ("method.html", "Method")]
     common = {"pages": pages, "feeds": feeds, "on_a_gpu": on_a_gpu, "newest": axis.newest, "policy": POLICY}
     common["base"] = f"{url.rstrip('/')}/" if url else ""
     for page in PAGES:
-        of = {"here": page["file"], "description": f"{page['lead']} {ABOUT}"}
+        # For search engines and previews of links.
+        description = f"{page['lead']} Time and peak memory of every PyTorch release, measured."
+        of = {"here": page["file"], "description": description}
         scripts = ["first.js"] if page is PAGES[0] else [*SHARED, *page["scripts"]]
-        text = templates.get_template("page.html").render(common | page | of | {"scripts": scripts})
+        text = _TEMPLATES.get_template("page.html").render(common | page | of | {"scripts": scripts})
         (folder / page["file"]).write_text(text, encoding="utf-8")
     for file, to in _LISTED["moved"].items():
-        text = templates.get_template("moved.html").render(policy=POLICY, to=to)
+        text = _TEMPLATES.get_template("moved.html").render(policy=POLICY, to=to)
         (folder / file).write_text(text, encoding="utf-8")
     documents = [(_anchor(name), words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     of = common | _LISTED["method"] | {"documents": documents, "constants": verdicts}
-    method = templates.get_template("method.html").render(of)
+    method = _TEMPLATES.get_template("method.html").render(of)
     (folder / "method.html").write_text(method, encoding="utf-8")
 
 
@@ -491,19 +471,9 @@ def _write_first(folder: Path, lane: Lane) -> None:
     (folder / "first.js").write_text("\n".join(path.read_text("utf-8") for path in files if path.exists()), "utf-8")
 
 
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("torch_history.site"),
-        autoescape=select_autoescape(enabled_extensions=("html", "svg"), default=True, default_for_string=True),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-
-
 def _rendered(name: str, made: Mapping[str, str]) -> Markup:
     """A document as HTML, one level below the page's own headings, its links to other documents made anchors."""
-    text = made[name] if name in made else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    text = made[name] if name in made else (SOURCES / "docs" / f"{name}.md").read_text(encoding="utf-8")
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text.partition("\n")[2] if text.startswith("# ") else text)

@@ -1,5 +1,4 @@
-"""What did one machine measure in one environment, over all releases? A lane, from its launches. docs/site.md lists the
-keys."""
+"""What did a machine measure in one environment, over all releases? A lane. docs/site.md lists the keys of its data."""
 
 import functools
 import hashlib
@@ -25,15 +24,13 @@ from ..system.files import LONGEST_NAME, WRONG_DATA, warn
 from . import pairs, typical
 from .rivals import Rivals, rivals, sentence
 
-SCHEMA = 4
-"""Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
+SCHEMA = 4  # of the site's data; it grows by one when a key goes or changes its meaning, not when one is added
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One machine in one environment: `found` are its launches, `releases` the tags that it measured, oldest first, `facts`
-    their environments, `evidence` that of causes, `unconfirmed` as `causes.unconfirmed` gives it, and `every` two releases
-    compared."""
+    """A machine in an environment: `found` are its launches, `releases` the tags that it measured, oldest first, `facts`
+    their environments, `evidence` that of causes, `unconfirmed` as in analysis/causes.py, `every` two releases compared."""
 
     machine: dict[str, Any]
     environment: str
@@ -68,8 +65,7 @@ class Lane:
 
     @functools.cached_property
     def changes(self) -> dict[str, dict[str, Any]]:
-        """What each release changed against the one before it: `old`, `tally` by verdict, and the places of the series that
-        `changed`."""
+        """What each release changed against the `old` one before: `tally` by verdict, and the places of what `changed`."""
         found = {}
         for old, new in itertools.pairwise(self.releases):
             changes = self.decided(old, new)
@@ -93,8 +89,7 @@ class Lane:
         return [*self.every.changes(self.every.pairs.index((old, new)))]
 
     def decided_for(self, other: "Lane") -> Callable[[str, str], list[Change]]:
-        """`decided` for another machine: nothing of releases in whose sessions it was measured itself, of which one holds a
-        copy."""
+        """`decided` for another machine: nothing of releases in whose sessions it was measured itself, as a copy holds."""
 
         def decided(old: str, new: str) -> list[Change]:
             copied = self.name != other.name and any(self.sessions[tag] & other.sessions[tag] for tag in (old, new))
@@ -205,8 +200,7 @@ def left_out(machine: str, environment: str, why: str) -> None:
 
 
 def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison | None:
-    """The newest release of a lane against the one before it, held against what was measured `elsewhere`; None where there
-    is no other."""
+    """The newest release of a lane against the one before it, if any, held against what was measured `elsewhere`."""
     if len(lane.releases) < 2:
         return None
     old, new = lane.releases[-2:]
@@ -262,8 +256,7 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
 def _missing(
     releases: Mapping[str, Sequence[tuple[Launch, Case]]], position: Mapping[str, int], reasons: dict[str, int]
 ) -> list[list[int]]:
-    """Of each release without a number its position, the place of the reason in `reasons`, and 1 if it failed, 2 if it was
-    not measured."""
+    """Of each release without a number its position, the place of its reason, and 1 if it failed, 2 if not measured."""
     missing = []
     for tag in sorted(releases, key=position.__getitem__):
         if all(case.number is None for _, case in releases[tag]):

@@ -9,20 +9,27 @@ from asv.commands.publish import Publish
 from asv.config import Config
 
 from ..system.errors import UserError
+from ..system.program import SOURCES
 from ..system.scratch import MARK, is_own, mark
 from .asv_dashboard import publish_dashboard
 
-ROOT = Path(__file__).resolve().parents[2]
-
-SCRATCH = ".publishing-"
-"""How the name of a folder begins that lies beside the site while it is built."""
+SCRATCH = ".publishing-"  # how the name of a folder begins that lies beside the site while it is built
 
 
 def require_replaceable(folder: Path, conf: Config) -> None:
     """Raises UserError, with nothing touched, unless a publish may put a site in the place of `folder`."""
     folder = folder.resolve()
     advice = "Nothing was changed. Name a folder that is new or empty with --html-dir."
-    for kept, words, outside_only in _kept(conf):
+    every = [  # what no site may take the place of, in words, and whether none may lie in it either
+        (conf.results_dir, "the results", True),
+        (conf.env_dir, "the releases' environments", True),
+        (conf.benchmark_dir, "the benchmarks", True),
+        (Path.cwd(), "the checkout", False),
+        (SOURCES, "the checkout", False),
+        (Path.home(), "your home folder", False),
+    ]
+    for path, words, outside_only in every:
+        kept = Path(path).resolve()
         if kept.is_relative_to(folder):
             verb = "is" if kept == folder else "holds"
             raise UserError(f"A site cannot take the place of {folder}, which {verb} {words}. {advice}")
@@ -39,18 +46,6 @@ def require_replaceable(folder: Path, conf: Config) -> None:
             f"A site cannot take the place of {folder}: it holds files, and none named {MARK} that says torch-history made "
             f"them. {advice} Where it is a site that an older torch-history published, remove it yourself first."
         )
-
-
-def _kept(conf: Config) -> list[tuple[Path, str, bool]]:
-    """What no site may take the place of, in words, and whether no site may lie in it either."""
-    roots = dict.fromkeys((Path.cwd().resolve(), ROOT))
-    return [
-        (Path(conf.results_dir).resolve(), "the results", True),
-        (Path(conf.env_dir).resolve(), "the releases' environments", True),
-        (Path(conf.benchmark_dir).resolve(), "the benchmarks", True),
-        *[(root, "the checkout", False) for root in roots],
-        (Path.home().resolve(), "your home folder", False),
-    ]
 
 
 def _publish_guarded(cls: type[Publish], conf: Config, *args: Any, **kwargs: Any) -> None:

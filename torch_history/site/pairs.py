@@ -3,7 +3,7 @@ numbered like `itertools.combinations`."""
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class EveryPair:
     """All comparisons of the releases `tags` of one lane, oldest first."""
 
     def __init__(self, found: History, tags: Sequence[str]) -> None:
-        self.tags = [*tags]
+        self.found, self.tags = found, [*tags]
         self.pairs: list[Pair] = [*itertools.combinations(self.tags, 2)]
         self.typical: dict[str, typical.Means] = {}
         self.shifts: dict[str, dict[str, float]] = {}
@@ -56,55 +56,45 @@ class EveryPair:
                 for place in of.releases:
                     shown[self.tags.index(fit.releases[place])] = fit.shown(series, fit.releases[place])
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), shown])
-        self.untied = {series: _States(found, series, self.tags, self.timed.get(series)) for series in found}
+        self.states = {series: _states(series, of, self.tags) for series, of in found.items()}
+        self._untied: dict[tuple[Series, int | None, int | None], Change] = {}
         self.alone = [alone_in((tied(*of, number) for of in known), {*found}) for number in range(len(self.pairs))]
 
     def changes(self, number: int) -> Iterator[Change]:
-        """What `compare_history` says of each series on a pair, by its number in `pairs`; of times without the counts of
-        launches."""
+        """What `compare_history` says of each series on a pair, by its number; of times without the counts of launches."""
         old, new = self.pairs[number]
         a, b = self.tags.index(old), self.tags.index(new)
-        for series, states in self.untied.items():
+        for series, states in self.states.items():
             timed = self.timed.get(series)
             if timed is not None and (verdict := TOLD[timed.code[number]]):
                 levels = float(timed.shown[a]), float(timed.shown[b])
                 ratio = float(timed.ratio[number]), float(timed.low[number]), float(timed.high[number])
                 yield Change(series, verdict, *levels, *ratio, confidence=float(timed.confidence[number]))
-            elif change := states.change(a, b):
-                yield change
+            elif states[a] is not None and states[b] is not None:
+                yield self._change(series, timed, a, b)
 
     def one_sided(self, number: int) -> int:
         """How many series were measured on one release of a pair alone."""
         old, new = (self.tags.index(tag) for tag in self.pairs[number])
-        every = (states.of_release for states in self.untied.values())
-        return sum((of[old] is None) != (of[new] is None) for of in every)
+        return sum((of[old] is None) != (of[new] is None) for of in self.states.values())
 
-
-class _States:
-    """The different things that were seen of a series on releases: of two that are the same, any third is judged alike."""
-
-    def __init__(self, found: History, series: Series, tags: Sequence[str], timed: Timed | None) -> None:
-        self._found, self._series, self._tags, self._timed = found, series, tags, timed
-        places: dict[Hashable, int] = {}
-        of = found[series]
-        self.of_release = [
-            places.setdefault(_seen(series, of[tag]), len(places)) if of.get(tag) else None for tag in tags
-        ]
-        self._changes: dict[tuple[int, int], Change] = {}
-
-    def change(self, a: int, b: int) -> Change | None:
-        """From the release at place `a` to that at `b`; None where one was not measured."""
-        states = self.of_release[a], self.of_release[b]
-        if states[0] is None or states[1] is None:
-            return None
-        found = self._changes.get((states[0], states[1]))
-        if found is None:
-            found = verdicts.untied(self._found, self._series, self._tags[a], self._tags[b])
-            self._changes[states[0], states[1]] = found
-        if self._timed and (found.old or found.new):
-            old, new = (float(self._timed.shown[at]) if one else one for one, at in ((found.old, a), (found.new, b)))
-            return verdicts.at_levels(found, old, new)
+    def _change(self, series: Series, timed: Timed | None, a: int, b: int) -> Change:
+        """From the release at place `a` to that at `b`, which were both measured."""
+        key = series, self.states[series][a], self.states[series][b]
+        if key not in self._untied:
+            self._untied[key] = verdicts.untied(self.found, series, self.tags[a], self.tags[b])
+        found = self._untied[key]
+        if timed and (found.old or found.new):
+            levels = (float(timed.shown[at]) if one else one for one, at in ((found.old, a), (found.new, b)))
+            return verdicts.at_levels(found, *levels)
         return found
+
+
+def _states(series: Series, of: Mapping[str, Pairs], tags: Sequence[str]) -> list[int | None]:
+    """The different things that were seen of a series, as a number for each release, None where it was not measured: of two
+    releases that are the same, any third is judged alike."""
+    places: dict[Hashable, int] = {}
+    return [places.setdefault(_seen(series, of[tag]), len(places)) if of.get(tag) else None for tag in tags]
 
 
 def _seen(series: Series, pairs: Pairs) -> Hashable:

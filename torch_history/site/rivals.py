@@ -29,8 +29,7 @@ class Rival(NamedTuple):
 
 
 Rivals = Mapping[Series, Rival | None]
-"""Each series that another may stand for, and the one that takes surely least; None where none takes less by more than
-BORDER."""
+"""Each series that another may stand for, and what takes surely least; None where none takes less by more than BORDER."""
 
 
 def rivals(found: History, tags: Sequence[str]) -> Mapping[str, Rivals]:

@@ -19,13 +19,11 @@ from .rivals import Rivals, sentence
 if TYPE_CHECKING:
     from .data import Lane
 
-SCHEMA = 1
-"""Of the file of a pair; it grows by one when a key goes or changes its meaning, not when one is added."""
+SCHEMA = 1  # of the file of a pair; it grows by one when a key goes or changes its meaning, not when one is added
 
 
 def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison:
-    """A pair, by its number, as `compare.compared` gives it, without the counts of launches; held against what was measured
-    `elsewhere`."""
+    """A pair, by its number, as `compare.compared` has it but for the counts of launches, held against `elsewhere`."""
     every, (old, new) = lane.every, lane.every.pairs[number]
     changes = sorted((one for one in every.changes(number) if one.reason != NOT_MEASURED), key=compare.place)
     changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]

@@ -13,8 +13,7 @@ from ..analysis.levels import Array
 from ..analysis.series import Series, Verdict
 from ..analysis.verdicts import MARGIN, Change, Evidence, bound, bounded, times
 
-CONFIDENCE = 0.95
-"""Of the interval of a typical ratio."""
+CONFIDENCE = 0.95  # of the interval of a typical ratio
 
 TIMES = ("time", "median_call", "start_time")
 MEMORY = ("peak_memory", "peak_allocated", "start_memory")
@@ -145,14 +144,14 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
         of = [one for one in known if one.verdict is verdict]
         far = [(max(one.ratio, 1 / one.ratio) if one.ratio else math.inf, named(one.series)) for one in of]
         if far:
-            most, hungriest = max(far)
+            most, name = max(far)
+            hungriest = name if word == "more" else ""
             each = amounts([abs((one.new or 0) - (one.old or 0)) for one in of])
             much = f", at most {times(most)} times {'as much' if word == 'more' else 'less'}" if most < math.inf else ""
             said.append(f"{_cases(len(far))} need{'s' * (len(far) == 1)} {each} {word}{much}")
     same = sum(one.verdict is Verdict.SAME for one in known)
     said += [f"the same in {same} of {_cases(len(known))}"] * bool(same)
-    is_more = any(one.verdict is Verdict.HUNGRIER for one in known)
-    return {"memory": "; ".join(said) or "not measured on both", "hungriest": hungriest if is_more else ""}
+    return {"memory": "; ".join(said) or "not measured on both", "hungriest": hungriest}
 
 
 def _broke(changes: Iterable[Change]) -> str:

@@ -13,22 +13,15 @@ from msgspec import Meta, Struct, convert
 from ..system.files import read_object
 from .launches import LEAST, MOST_COUNTED
 
-RESULTS, BENCHMARKS = 2, 2
-"""Versions of asv's two formats."""
-
 LONGEST_PART = 200
 """Bytes of a part of a path that asv makes; systems allow 255, and asv and this program put endings behind it."""
 
-LONGEST_PATH = 1000
-"""Bytes of all such parts together; systems allow 4,096."""
-
-MOST_CASES = 100_000
-"""Combinations of the parameters of all benchmarks in a file; the suite has 4,994."""
+LONGEST_PATH = 1000  # bytes of all such parts together; systems allow 4,096
+MOST_CASES = 100_000  # combinations of the parameters of all benchmarks in a file; the suite has 4,994
 
 Key = Annotated[str, Meta(pattern=r"\A[A-Za-z][A-Za-z0-9_. -]*\Z", max_length=100)]
 Name = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f]*\Z", max_length=LONGEST_PART)]
-Moment = Annotated[int, Meta(ge=0, lt=2**43)]
-"""Milliseconds since 1970, at most to the year 2248."""
+Moment = Annotated[int, Meta(ge=0, lt=2**43)]  # milliseconds since 1970, at most to the year 2248
 Params = Annotated[list[Annotated[list[Name], Meta(max_length=1000)]], Meta(max_length=10)]
 Numbers = list[float | None] | None
 
@@ -81,14 +74,7 @@ class _Results(Struct):
     results: dict[Name, list[Any]]
     env_vars: dict[Key, Name] = {}
     durations: dict[Name, float] = {}
-    version: Annotated[int, Meta(ge=RESULTS, le=RESULTS)] = 0
-
-    @property
-    def file(self) -> str:
-        """The name of its file, as asv's `get_filename` has it."""
-        name = self.env_name
-        short = f"env-{hashlib.md5(name.encode()).hexdigest()}" if len(name) >= 128 else name
-        return f"{self.commit_hash[:8]}-{short}.json"
+    version: Annotated[int, Meta(ge=2, le=2)] = 0  # of asv's format
 
 
 def load_asvs(path: Path) -> dict[str, Any]:
@@ -108,8 +94,10 @@ def load_asvs(path: Path) -> dict[str, Any]:
                 raise ValueError("a number is beyond what can be measured")
     except ValueError as error:
         raise ValueError(f"it is no whole result file of asv for this machine: {error}") from error
-    if path.name != found.file:
-        raise ValueError(f"it holds results of {found.commit_hash} in {found.env_name}")
+    name = found.env_name
+    short = f"env-{hashlib.md5(name.encode()).hexdigest()}" if len(name) >= 128 else name
+    if path.name != f"{found.commit_hash[:8]}-{short}.json":  # as asv's `get_filename` has it
+        raise ValueError(f"it holds results of {found.commit_hash} in {name}")
     return stored
 
 
@@ -123,8 +111,8 @@ def read_benchmarks(path: Path) -> list[Benchmark]:
     """asv's list of benchmarks. Raises ValueError, in words that follow the file's name, where asv would stumble over it."""
     try:
         stored = read_object(path)
-        if stored.pop("version", None) != BENCHMARKS:
-            raise ValueError(f"its version is not {BENCHMARKS}")
+        if stored.pop("version", None) != 2:  # of asv's format
+            raise ValueError("its version is not 2")
         found = convert([*stored.values()], list[Benchmark])
         if wrong := [name for name, one in zip(stored, found, strict=True) if name != one.name]:
             raise ValueError(f"{wrong[0]!r} is listed under another name")

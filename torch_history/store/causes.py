@@ -11,14 +11,9 @@ from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
 from ..system.files import files_in, read_object, warn, write_atomically
 
-FOLDER = "causes"
-"""In a machine's folder."""
-
-SCHEMA = 1
-"""Of a file; it grows by one when a key goes or changes its meaning, not when one is added."""
-
-LARGEST = 2**18
-"""Bytes of one file: profiles are reduced to tables before they are stored."""
+FOLDER = "causes"  # in a machine's folder
+SCHEMA = 1  # of a file; it grows by one when a key goes or changes its meaning, not when one is added
+LARGEST = 2**18  # bytes of one file: profiles are reduced to tables before they are stored
 
 LONGEST_WORDS, LONGEST_DIFFERENCE = 1000, 4000
 Words = Annotated[str, Meta(max_length=LONGEST_WORDS)]
@@ -32,9 +27,6 @@ Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE", "INCONCLUSIVE
 
 NOT_LOOKED_INTO: tuple[Kind, ...] = ("NOT THERE", "INCONCLUSIVE")
 """Verdicts on a difference that was not seen again, so that nothing was looked for."""
-
-REPRODUCED = 0.5
-"""As SHARE in analysis/causes.py."""
 
 
 class Pulled(Struct, frozen=True):
@@ -149,7 +141,8 @@ class Evidence(Struct, frozen=True):
 def moved_alike(reproduced: tuple[float, float] | None, ratio: float) -> bool:
     """Whether a script's two numbers have the ratio of the suite's, up to half of it on a logarithmic scale."""
     old, new = reproduced or (0.0, 0.0)
-    return min(old, new) > 0 and abs(math.log(new / old / ratio)) <= REPRODUCED * abs(math.log(ratio))
+    # Half as SHARE in analysis/causes.py.
+    return min(old, new) > 0 and abs(math.log(new / old / ratio)) <= 0.5 * abs(math.log(ratio))
 
 
 def parse(path: Path) -> Evidence:

@@ -14,8 +14,7 @@ SUFFIX, ASKED = ".certificate", ".asked"
 """Of a certificate, and of the answers of a GPU from which it was made."""
 
 Name = Annotated[str, Meta(pattern=rf"\A[ -~]{{1,{LONGEST_NAME}}}\Z")]
-Case = Annotated[str, Meta(pattern=r"\A[!-~]+ [!-~]+ [ -~]*\Z", max_length=LONGEST_NAME)]
-"""Question, variant and size."""
+Case = Annotated[str, Meta(pattern=r"\A[!-~]+ [!-~]+ [ -~]*\Z", max_length=LONGEST_NAME)]  # question, variant and size
 
 
 @dataclass(frozen=True)

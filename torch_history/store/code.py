@@ -1,6 +1,5 @@
 """What is the code of a release, and what of it runs in a series? A file per release and Python in `results/code/`, by
-`python -m tools.fingerprint` (docs/explain.md). It is the same for every machine, but for the processor on which it was seen
-which code runs."""
+`python -m tools.fingerprint` (docs/explain.md). It is the same for every machine, but for the processor that ran it."""
 
 import functools
 import gzip
@@ -15,19 +14,11 @@ from ..system.files import warn, write_atomically
 from ..system.program import SOURCES
 
 NAME_OF_FOLDER = "code"
-FOLDER = Path("results") / NAME_OF_FOLDER
-"""In a checkout."""
-
+FOLDER = Path("results") / NAME_OF_FOLDER  # in a checkout
 SCHEMA = 1
-
-LARGEST = 2**24
-"""Bytes of a file's text; nothing larger is read."""
-
-BLOCK = 2**16
-"""Bytes of a section that one digest of `Section.blocks` covers."""
-
-MOST_FUNCTIONS = 80
-"""Functions of Python that are kept of a series: those that are called most often."""
+LARGEST = 2**24  # bytes of a file's text; nothing larger is read
+BLOCK = 2**16  # bytes of a section that one digest of `Section.blocks` covers
+MOST_FUNCTIONS = 80  # functions of Python that are kept of a series: those that are called most often
 
 Text = Annotated[str, Meta(max_length=400)]
 Count = Annotated[int, Meta(ge=0, le=2**40)]
@@ -101,9 +92,6 @@ class Code(Struct, frozen=True):
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
 
 
-NAME = re.compile(r"(v[\d.]+)-py(3\.\d+)\.json\.gz")
-
-
 def here() -> Path:
     """The folder of the suite in the working folder, else of the one that this program came with."""
     return FOLDER if FOLDER.is_dir() else SOURCES / FOLDER
@@ -154,5 +142,5 @@ def write(code: Code) -> Path:
 
 def known() -> list[tuple[str, str]]:
     """The releases, by their tags, and Pythons that have a file."""
-    names = (NAME.fullmatch(path.name) for path in sorted(here().glob("*.json.gz")))
+    names = (re.fullmatch(r"(v[\d.]+)-py(3\.\d+)\.json\.gz", path.name) for path in sorted(here().glob("*.json.gz")))
     return [(match[1], match[2]) for match in names if match]

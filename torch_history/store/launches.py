@@ -27,8 +27,7 @@ LINES = (".jsonl", f".jsonl{PACKED}")
 LEAST, MOST = 1e-10, 1e6
 """Seconds, or a ratio, of a sample: a tenth of a nanosecond is less than a clock tells, and 1e6 s are 11 days."""
 
-MOST_COUNTED = 2.0**60
-"""Bytes, or what else is counted, are fewer."""
+MOST_COUNTED = 2.0**60  # bytes, or what else is counted, are fewer
 
 MOST_ROUNDS = 1_000_000
 
@@ -78,8 +77,7 @@ class Case(Struct, frozen=True):
     """What one launch found for one set of parameters: `samples`, seconds per call to seven digits, or a `value`, a count or
     bytes; or why neither: `unavailable` (this release cannot run it), `failed` (how it went wrong) or `unmeasured` (the
     suite could not). `turns`: seconds per call of each turn among the releases of its round, to five digits. `detectable`:
-    of what each call leaves, the least that would have been told. `returned`: what it returns, in one launch of a
-    session."""
+    of what each call leaves, the least that would have been told. `returned`: in one launch of a session."""
 
     parameters: tuple[str, ...]
     samples: tuple[Time, ...] = ()
@@ -90,15 +88,6 @@ class Case(Struct, frozen=True):
     unmeasured: str = ""
     turns: tuple[Time, ...] = ()
     returned: Returned | None = None
-
-    def require_evidence(self, is_time: bool) -> None:
-        """Raises ValueError where there is neither a number nor a reason, or the value of what `is_time` is no time."""
-        if not self.samples and self.value is None and not self.reason:
-            raise ValueError("a case has neither a number nor a reason")
-        if self.value is None:
-            return
-        if abs(self.value) >= MOST_COUNTED or (is_time and not LEAST <= self.value <= MOST):
-            raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
 
     @property
     def reason(self) -> str:
@@ -150,21 +139,21 @@ class Launch(Struct, frozen=True):
             raise ValueError("its 'facts.conditions' are no object")
         is_time = metric_of(launch.benchmark).is_positive
         for case in launch.cases:
-            case.require_evidence(is_time)
+            value = case.value
+            if value is None and not case.samples and not case.reason:
+                raise ValueError("a case has neither a number nor a reason")
+            if value is not None and (abs(value) >= MOST_COUNTED or (is_time and not LEAST <= value <= MOST)):
+                raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
         if any(case.failed for case in launch.cases):
             on_recorder = launch.facts.get("device") == "recorder"
             return replace(launch, cases=tuple(_of_today(case, on_recorder) for case in launch.cases))
         return launch
 
 
-POISONED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
-TIMED_OUT = "benchmark timed out"
-"""How failures began that were the suite's own, and were stored as those of what it measured."""
-
-
 def _of_today(case: Case, on_recorder: bool) -> Case:
-    """A stored case, with a failure of the suite told as that."""
-    ours = case.failed.startswith(TIMED_OUT) or (on_recorder and case.failed.startswith(POISONED))
+    """A stored case, with a failure of the suite told as that: once these were stored as those of what it measured."""
+    poisoned = case.failed.startswith("RuntimeError: Cannot re-initialize CUDA in forked subprocess")
+    ours = case.failed.startswith("benchmark timed out") or (on_recorder and poisoned)
     return replace(case, failed="", unmeasured=case.failed) if ours else case
 
 
@@ -193,9 +182,8 @@ def unfit(folder: Path) -> str:
         return "it is a link"
     if folder.name.startswith("."):
         return "a machine's name does not begin with a dot"
-    return (
-        "" if is_name(folder.name) else f"a machine's name has at most {LONGEST_NAME} characters, all of them printable"
-    )
+    wrong = f"a machine's name has at most {LONGEST_NAME} characters, all of them printable"
+    return "" if is_name(folder.name) else wrong
 
 
 def read_launches(
@@ -203,7 +191,7 @@ def read_launches(
 ) -> Iterator[Launch]:
     """Every launch stored for `machine`, or of one `environment` and `questions`; damaged lines are warned of."""
     for path in files_of(Path(results_dir, machine)):
-        if environment in ("", of_file(path)[1]) or not of_file(path)[1]:
+        if not environment or of_file(path)[1] in ("", environment):
             yield from (launch for launch in read_file(path, questions) if environment in ("", launch.environment))
 
 

@@ -9,8 +9,7 @@ from ..system.files import is_name, read_object, warn
 
 RECORD = "machine.json"
 
-MOST_FACTS = 30
-"""Facts in a record; this program's have 11 at most."""
+MOST_FACTS = 30  # facts in a record; this program's have 11 at most
 
 
 def record_of(folder: Path) -> dict[str, Any]:

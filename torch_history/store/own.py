@@ -13,23 +13,17 @@ from packaging.version import Version
 from ..system.files import read_object, warn, write_atomically
 from .launches import machines_in, read_launches
 
-FILE = "skipped.json"
-"""In the folder of the file: environment -> release -> [when, why]."""
-
-LONGEST_REASON = 2000
+FILE = "skipped.json"  # in the folder of the file: environment -> release -> [when, why]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One file on one machine in one environment: the `releases` that it ran on, when the `last` launch began, and the
-    last one of each release (`began`)."""
+    """One file on one machine in one environment: release, oldest first, -> when its last launch `began`."""
 
     name: str
     folder: Path
     machine: str
     environment: str
-    releases: tuple[str, ...]
-    last: str
     began: dict[str, str]
 
 
@@ -44,8 +38,8 @@ def measured(cache: Path) -> Iterator[Measured]:
                 of = began[launch.environment]
                 of[launch.release] = max(of.get(launch.release, ""), launch.started_at)
             for environment, of in sorted(began.items()):
-                in_order = tuple(sorted(of, key=lambda tag: Version(tag.removeprefix("v"))))
-                yield Measured(name, results.parent, machine, environment, in_order, max(of.values()), of)
+                in_order = {tag: of[tag] for tag in sorted(of, key=Version)}
+                yield Measured(name, results.parent, machine, environment, in_order)
 
 
 def only_skipped(cache: Path) -> Iterator[tuple[Path, str]]:
@@ -61,7 +55,7 @@ def remember(folder: Path, environment: str, tag: str, reason: str) -> None:
     """Keeps why a release was skipped, in place of an earlier reason. Raises OSError where the folder cannot be written."""
     every = _read(folder)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    every.setdefault(environment, {})[tag] = (now, " ".join(reason.split())[:LONGEST_REASON])
+    every.setdefault(environment, {})[tag] = (now, " ".join(reason.split())[:2000])
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / FILE, json.dumps(every, indent=1))
 

@@ -12,9 +12,6 @@ from contract.own_file import CLASSES, NEEDED
 from ..system.files import warn
 from ..system.program import SOURCES
 
-CHECKOUT = SOURCES
-"""Where this program's own sources lie."""
-
 
 @functools.cache
 def versions(root: Path) -> dict[str, str]:
@@ -33,13 +30,13 @@ def versions(root: Path) -> dict[str, str]:
 
 
 def here() -> dict[str, str]:
-    """`versions` of the suite in the working folder, else of the checkout that this program runs from."""
-    return versions(Path.cwd()) or versions(CHECKOUT)
+    """`versions` of the suite in the working folder, else of the one that this program came with."""
+    return versions(Path.cwd()) or versions(SOURCES)
 
 
 def own_versions(question: str, text: Path) -> dict[str, str]:
     """Benchmark -> its version for an own file, whose `text` was kept, as `question`. Raises OSError."""
-    digests = _digests(CHECKOUT, [text], {metric.source for metric in METRICS.values()})
+    digests = _digests(SOURCES, [text], {metric.source for metric in METRICS.values()})
     return {
         f"{question}.{CLASSES[metric.measured]}.track_{name}": digests[metric.source]
         for name, metric in METRICS.items()
@@ -66,6 +63,7 @@ def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str
     return counts
 
 
+@functools.cache
 def _assigned(path: Path) -> dict[str, ast.expr]:
     """Name -> what the module assigns to it."""
     body = ast.parse(path.read_bytes()).body
@@ -97,17 +95,12 @@ def _used(workload: Path) -> set[Path]:
     return {path for name in names if (path := workload.with_name(f"{name}.py")).is_file()}
 
 
-@functools.cache
-def _seed(root: Path) -> object:
-    """What benchmarks/common.py makes part of each version."""
-    return ast.literal_eval(_assigned(root / "benchmarks" / "common.py")["SEED"])
-
-
 def _digests(root: Path, workloads: Sequence[Path], names: Iterable[str]) -> dict[str, str]:
     """Source of metrics, by its name in a checkout's measure/ -> the version that it makes with these workloads."""
+    seed = ast.literal_eval(_assigned(root / "benchmarks" / "common.py")["SEED"])  # benchmarks/common.py begins with it
     digests = {}
     for name in names:
-        digest = hashlib.sha256(repr(_seed(root)).encode())
+        digest = hashlib.sha256(repr(seed).encode())
         for source in (*workloads, root / "measure" / f"{name}.py"):
             for path in (source, source.with_suffix(".cpp"), source.with_suffix(NEEDED)):
                 if path.exists():

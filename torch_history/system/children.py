@@ -33,8 +33,7 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
 
 @contextlib.contextmanager
 def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-    """Within, a copy of this process calls `function`, which may have children of its own; what is yielded waits for what
-    it gives, or raises."""
+    """Meanwhile a copy of this process calls `function`, which may have children; what is yielded waits for its answer."""
     begin = _begin, (lambda _: function(), dies_with_parent())
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), *begin) as pool:
         yield pool.submit(_share, None).result

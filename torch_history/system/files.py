@@ -19,11 +19,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-LARGEST_FILE = 2**28
-"""Bytes of a file that is read; a release's launches so far are 3 MB."""
-
-DEEPEST = 50
-"""Arrays and objects within each other in JSON that is read; what this program writes has 6."""
+LARGEST_FILE = 2**28  # bytes of a file that is read; a release's launches so far are 3 MB
+DEEPEST = 50  # arrays and objects within each other in JSON that is read; what this program writes has 6
 
 LONGEST_NAME = 150
 """Characters in a name that comes with results: it becomes part of names of files, of which systems allow 255 bytes."""
@@ -204,8 +201,7 @@ def append_lines(path: Path, lines: list[str]) -> None:
         os.fsync(stream.fileno())
 
 
-DAMAGED = ".damaged-"
-"""In the name of a file that was set aside."""
+DAMAGED = ".damaged-"  # in the name of a file that was set aside
 
 
 def set_aside(path: Path) -> str:
@@ -222,7 +218,3 @@ def is_name(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether `value` is a finite number, which JSON written by Python may not be."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
-
-
-def is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from .errors import SessionError
 
-RUNNING = "running"
-"""The file in `env/` that whoever measures holds locked; it names the process."""
+RUNNING = "running"  # the file in `env/` that whoever measures holds locked; it names the process
 
 
 @contextlib.contextmanager

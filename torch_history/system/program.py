@@ -5,8 +5,7 @@ from pathlib import Path
 
 from .files import write_atomically
 
-PACKAGE = Path(__file__).resolve().parents[1]
-"""The package torch_history itself."""
+PACKAGE = Path(__file__).resolve().parents[1]  # the package torch_history itself
 
 _PACKAGED = PACKAGE / "suite"
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from .signals import later
 
-MARK = ".torch-history-site"
-"""The file that says who made a folder."""
+MARK = ".torch-history-site"  # the file that says who made a folder
 
 MARK_TEXT = "torch-history made this folder and replaces it when it publishes again: keep nothing of your own in it.\n"
 
