@@ -16,6 +16,7 @@ import contextlib
 import functools
 import gc
 import hashlib
+import importlib
 import inspect
 import itertools
 import json
@@ -175,15 +176,13 @@ def _with(before: Callable[[], object], call: Callable[[], object]) -> Callable[
 
 def _counts(workload: ModuleType, call: Any, forward: Callable[[], object] | None, on: str) -> dict:
     """What one warm call counts, by metric."""
-    found: dict[str, Any] = {}
     try:
-        counts = profile.profile(call, on)
+        found: dict[str, Any] = profile.profile(call, on)._asdict()
     except RuntimeError as error:
         # Code of a user's own may call no operator at all. Anything else that is raised here is a failure.
         if not getattr(workload, "IS_OWN", False) or not str(error).endswith("recorded nothing"):
             raise
         return {name: {"unavailable": f"it calls no operator of torch: {error}"} for name in profile.Profile._fields}
-    found.update(counts._asdict())
     if on != "cuda":
         del found["kernels"], found["host_syncs"]
     elif not profile._record(lambda: torch.ones(1, device=on), on).launched:
@@ -195,10 +194,8 @@ def _counts(workload: ModuleType, call: Any, forward: Callable[[], object] | Non
         found["kernels"] = len(launched.launched(call).kernels)
     if forward and "retained" in workload.METRICS:
         found["retained"] = profile.profile(forward, on).retained
-    if "fusion_groups" in workload.METRICS:
-        groups = profile.fusion_groups(call)
-        if groups is not None:
-            found["fusion_groups"] = groups
+    if "fusion_groups" in workload.METRICS and (groups := profile.fusion_groups(call)) is not None:
+        found["fusion_groups"] = groups
     if "gradients" in workload.METRICS:
         found["gradients"] = call.gradients
     return found
@@ -213,12 +210,9 @@ def _check(workload: ModuleType, arguments: Any, result: Any, on: str) -> None:
 
 
 def _counted(workload: ModuleType, variant: str, size: str) -> dict:
-    """Metrics of a warm call on the recorder, where no kernel runs. Raises Unavailable where it cannot tell them."""
+    """Metrics of a warm call on the recorder, where no kernel runs. Raises Refused where it cannot tell them."""
     count = (shared if variant in shared.VARIANTS else counted).counts
-    try:
-        found = count(drawn.once(workload, size, SEED), variant, size, SEED)
-    except counted.Refused as refused:
-        raise Unavailable(str(refused)) from None
+    found = count(drawn.once(workload, size, SEED), variant, size, SEED)
     _say(recorded=counted.details(found))
     if found.get("form"):
         _say(returned=returned.of_forms(found["form"]))
@@ -264,7 +258,7 @@ def _resident(workload: ModuleType, variant: str, size: str, on: str) -> dict:
 
 
 def _kept_on_recorder(workload: ModuleType, variant: str, size: str, on: str) -> dict:
-    """What calls leave on the device, where no kernel runs. Raises Unavailable where the recorder cannot tell it."""
+    """What calls leave on the device, where no kernel runs. Raises Refused where the recorder cannot tell it."""
 
     def once() -> dict:
         with counted.explained(), counted.record.recording() as recorded:
@@ -272,10 +266,7 @@ def _kept_on_recorder(workload: ModuleType, variant: str, size: str, on: str) ->
         recorded.sound()
         return found
 
-    try:
-        return counted.in_process(once)
-    except counted.Refused as refused:
-        raise Unavailable(str(refused)) from None
+    return counted.in_process(once)
 
 
 def _process(workload: ModuleType, variant: str, size: str, on: str) -> dict:
@@ -284,11 +275,8 @@ def _process(workload: ModuleType, variant: str, size: str, on: str) -> dict:
 
 
 def _start(workload: ModuleType, variant: str, size: str, on: str) -> dict:
-    """Metrics of one step of a new process. Raises Unavailable where it cannot be made."""
-    try:
-        return start_up.measured(workload.__name__.rpartition(".")[2], variant)
-    except start_up.Refused as refused:
-        raise Unavailable(str(refused)) from None
+    """Metrics of one step of a new process. Raises Refused where it cannot be made."""
+    return start_up.measured(workload.__name__.rpartition(".")[2], variant)
 
 
 ON_CPU_ONLY = "what a start takes is measured on a CPU; --device cpu measures it on a machine with a GPU as well"
@@ -301,19 +289,6 @@ def _measured_by(metric: Metric, on: str) -> Callable:
     if on == "recorder":
         return _kept_on_recorder if metric.measured == RESIDENT else _steady
     return _MEASURED_BY[metric.measured]
-
-
-_SOURCES = {
-    "clock": clock,
-    "stopwatch": stopwatch,
-    "profile": profile,
-    "sequence": sequence,
-    "resident": resident,
-    "process": process,
-    "start_up": start_up,
-    "counted": counted,
-}
-"""Modules whose edit changes what is measured, by the name that a metric gives."""
 
 
 class _Question:
@@ -341,15 +316,16 @@ class _Question:
         cls.params = [list(workload.variants), list(workload.sizes)]
         recorded = RECORDED if kinds <= HAS_RECORDED else ()
         for name in (*metrics_of(workload.METRICS), *recorded):
-            setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, METRICS[name]))
+            setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, METRICS[name]))
 
 
-def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -> Callable:
+def _benchmark(question: str, workload: ModuleType, metric: Metric) -> Callable:
     """The method that asv calls for one metric; asv reads its attributes."""
+    name = metric.name
 
     def track(self, variant, size):
         _CASE[:] = [f"track_{name}", [repr(variant), repr(size)]]
-        value = _found(workload, variant, size, name, metric)[name]
+        value = _found(workload, variant, size, metric)[name]
         if isinstance(value, dict):
             for kind in ("unavailable", "unmeasured"):
                 if kind in value:
@@ -364,12 +340,12 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
     read_by_asv: Any = track
     read_by_asv.__name__ = f"track_{name}"
     read_by_asv.unit = metric.unit
-    read_by_asv.version = version(workload, _SOURCES[metric.source])
-    read_by_asv.pretty_name = "{}: {}".format(question, name.replace("_", " "))
+    read_by_asv.version = version(workload, importlib.import_module(f"measure.{metric.source}"))
+    read_by_asv.pretty_name = f"{question}: {metric.words}"
     return track
 
 
-def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Metric) -> dict:
+def _found(workload: ModuleType, variant: str, size: str, metric: Metric) -> dict:
     """What this launch found for the case: by metric a number, a list of samples, {"samples": them, "turns": seconds of each
     turn}, {"value": number, "detectable": the least that would have been told}, {"unavailable": why}, or {"unmeasured": why}
     where the suite is at fault.
@@ -406,7 +382,7 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
                 numbers = _measured_by(metric, on)(workload, variant, size, ready)
             if metric.measured == STEADY and on != "recorder" and time.perf_counter() - began < LATEST:
                 _say_returned(workload, variant, size, ready)
-        except (Unavailable, device.DeviceUnavailable) as error:
+        except (Unavailable, device.DeviceUnavailable, counted.Refused, start_up.Refused) as error:
             numbers, reason = {}, str(error)
         except device.NotMeasured as error:
             numbers, kind, reason = {}, "unmeasured", str(error)
@@ -420,7 +396,7 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         _say(device=device.name())
         if on == "recorder":
             _say(card=counted.card())
-    return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", name, measured)
+    return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", metric.name, measured)
 
 
 LATEST = 100.0
@@ -465,17 +441,17 @@ def _require(workload: ModuleType, variant: str, size: str) -> None:
 
 def _missing(metric: str, on: str) -> str:
     """Why a case that ran on that device has no such number."""
-    if on == "recorder" and on in METRICS[metric].devices:
-        return SIZED_BY_VALUES if metric not in OF_TORCHSCRIPT else METRICS[metric].missing
-    if on == "recorder":
-        return NEVER_RECORDED if METRICS[metric].kind == TIMES else "the recorder does not count this"
-    return METRICS[metric].missing
+    row = METRICS[metric]
+    if on != "recorder" or metric == "fusion_groups":
+        return row.missing
+    if on in row.devices:
+        return SIZED_BY_VALUES
+    return NEVER_RECORDED if row.kind == TIMES else "the recorder does not count this"
 
 
 SIZED_BY_VALUES = (
     "the host reads back from the device how much is selected, and no kernel ran: of this case only the waits are known"
 )
-OF_TORCHSCRIPT = ("fusion_groups",)
 
 
 def _ready() -> str:

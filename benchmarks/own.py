@@ -109,12 +109,8 @@ def complete(module: ModuleType) -> ModuleType:
     if of_file.variants:
         of_file.takes = inspect.signature(of_file.inputs).parameters
         of_file.inputs = functools.partial(_inputs, of_file.inputs)
-    if getattr(of_file, "check", _check) is None:
-        of_file.check = lambda arguments, result: None
-    elif hasattr(of_file, "check"):
-        of_file.check = functools.partial(_own_check, of_file.check)
-    else:
-        of_file.check = functools.partial(_check, of_file)
+    own = getattr(of_file, "check", lambda arguments, result: _check(of_file, arguments, result))
+    of_file.check = functools.partial(_own_check, own)
     return module
 
 
@@ -209,27 +205,21 @@ def _consumed(make: Callable, *state: object) -> int:
     return sum(1 for _ in make(*state))
 
 
-def _inputs(function: Callable, size: str, device: str, seed: int, batch: Any = None, call: int = 0) -> tuple:
-    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed, the
-    number of the call, and batch where there is one."""
+def _inputs(function: Callable, size: str, device: str, seed: int, **more: object) -> tuple:
+    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed, and
+    of `more`: `call`, the number of the call, and `batch`."""
     torch.manual_seed(seed)
     np.random.seed(seed)
-    offered = {
-        "size": size,
-        "device": device,
-        "seed": seed,
-        "call": call,
-        **({} if batch is None else {"batch": batch}),
-    }
+    offered = {"size": size, "device": device, "seed": seed, "call": 0, **more}
     asked = inspect.signature(function).parameters
     arguments = function(**{name: value for name, value in offered.items() if name in asked})
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
     return tuple(value.to(device) if isinstance(value, torch.Tensor) else value for value in arguments)
 
 
-def _own_check(check: Callable, arguments: tuple, result: object) -> None:
-    """Asks the file's own check, which raises or returns False where the result is wrong."""
-    if check(arguments, result) is False:
+def _own_check(check: Callable | None, arguments: tuple, result: object) -> None:
+    """Asks the file's check, which raises or returns False where the result is wrong; None says that none is wanted."""
+    if check is not None and check(arguments, result) is False:
         raise WrongResult("`check` says that the result is wrong")
 
 
@@ -317,11 +307,10 @@ def of_first_calls(module: Any) -> ModuleType:
         call = builder(arguments[0])
         return lambda argument: call()
 
-    others = {name: builder for name, builder in module.variants.items() if name not in module.functions}
     view.inputs = inputs
     view.variants = {
+        **{name: functools.partial(built, builder) for name, builder in module.variants.items()},
         **{name: functools.partial(caller, function) for name, function in module.functions.items()},
-        **{name: functools.partial(built, builder) for name, builder in others.items()},
     }
     view.check = lambda arguments, results: module.check(arguments[-1], results[-1])
     return view
@@ -360,13 +349,12 @@ def trial(answer: str) -> None:
 
 def _once(name: str) -> str | None:
     """How a function fails: empty where it does not, None where this release cannot run it."""
-    module = _workload
     try:
         on = _ready()
-        arguments = module.inputs(next(iter(module.sizes)), on, 1)
-        call = module.variants[name](arguments)
+        arguments = _workload.inputs(next(iter(_workload.sizes)), on, 1)
+        call = _workload.variants[name](arguments)
         getattr(call, "before", lambda: None)()
-        module.check(arguments, call())
+        _workload.check(arguments, call())
     except (Unavailable, device.DeviceUnavailable, device.NotMeasured):
         return None
     except Exception as error:

@@ -10,9 +10,6 @@ CARRIED = "carried"
 """What the mark of an environment has of it: `cuda` of the machine; `library_calls`, case -> what the recorder saw it
 call of NVIDIA's libraries; `known`, the questions whose cases the recorder counted."""
 
-COMPILED = "compiled"
-"""The variant that torch.compile makes."""
-
 
 def case_of(question: str, variant: str, size: str) -> str:
     """The name of a case in `library_calls`."""
@@ -22,7 +19,7 @@ def case_of(question: str, variant: str, size: str) -> str:
 def refusal(carried: Mapping[str, Any], question: str, variant: str, size: str, device: str) -> str:
     """Why releases on the libraries of a machine do not answer a case there, in words without a full stop; empty where
     they do."""
-    if variant == COMPILED:
+    if variant == "compiled":
         return (
             "a carried release has no Triton of its own, which torch.compile needs, and the one of this machine belongs to "
             "another release"

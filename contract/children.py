@@ -1,4 +1,4 @@
-"""How does what a process started end with it, even where that is killed? Linux ends it; elsewhere it lives on."""
+"""How does what a process started end with it, even where that is killed? Linux ends it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import ctypes
 import functools
 import os
 import signal
-import sys
 from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
+
+_prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up before any fork: a lock may be held after it
 
 
 def dies_with_parent() -> Callable[[], None]:
     """A function that makes the process in which it is called die when the one that asked for it does: `preexec_fn` of
     a Popen, or first in what was forked. The system watches the thread that forked, so that has to live as long as the
     child should. A grandchild is not included. Raises OSError in the child where the system refuses."""
-    return functools.partial(_ending(), os.getpid())
+    return functools.partial(_die_with, os.getpid())
 
 
 def all_die_with_this_process() -> None:
@@ -25,8 +26,7 @@ def all_die_with_this_process() -> None:
     global _forking
     if _forking is None:
         _forking = 0
-        die = _ending()
-        os.register_at_fork(before=_note_parent, after_in_child=lambda: die(_forking or 0))
+        os.register_at_fork(before=_note_parent, after_in_child=lambda: _die_with(_forking or 0))
 
 
 _forking: int | None = None
@@ -38,16 +38,9 @@ def _note_parent() -> None:
     _forking = os.getpid()
 
 
-def _ending() -> Callable[[int], None]:
-    """What has the system kill the calling process when the given parent ends."""
-    if not sys.platform.startswith("linux"):
-        return lambda parent: None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up before the fork: a lock may be held after it
-
-    def die(parent: int) -> None:
-        if prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "The system does not end a process together with its parent")
-        if os.getppid() != parent:  # it was killed before the system knew
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return die
+def _die_with(parent: int) -> None:
+    """Has the system kill this process when its parent ends."""
+    if _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "The system does not end a process together with its parent")
+    if os.getppid() != parent:  # it was killed before the system knew
+        os.kill(os.getpid(), signal.SIGKILL)

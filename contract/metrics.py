@@ -50,19 +50,17 @@ ON_CUDA = ("cuda", "recorder")
 class Metric(NamedTuple):
     """One metric.
 
-    `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that
-    two releases are compared by an interval with `margin`, and not exactly. One that does not vary and has a `margin`
-    all the same has changed where every launch of one release lies beyond it from every launch of the other. `measured`
-    is STEADY, SEQUENCE, RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number;
-    `explains` are the words by which a change of it may explain a changed time, empty where it may not; `devices` are those
-    that it is measured on; `missing` says why a case that ran may have no such number; one that is `everywhere` is measured
-    in every workload with such calls, others in those that name it.
+    `unit` is that of its numbers; `kind` is TIMES or COUNTS. One that does not vary and has a `margin` all the same has
+    changed where every launch of one release lies beyond it from every launch of the other. `measured` is STEADY, SEQUENCE,
+    RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number; `explains` are the words by
+    which a change of it may explain a changed time, empty where it may not; `devices` are those that it is measured on;
+    `missing` says why a case that ran may have no such number; one that is `everywhere` is measured in every workload with
+    such calls, others in those that name it.
     """
 
     name: str
     unit: str
     kind: str
-    varies: bool
     measured: str
     source: str
     margin: float = 0.0
@@ -77,8 +75,9 @@ class Metric(NamedTuple):
         return self.name.replace("_", " ")
 
     @property
-    def is_positive(self) -> bool:
-        """Whether its numbers are above zero and have a logarithm."""
+    def varies(self) -> bool:
+        """Whether launches of one release differ, so that two releases are compared by an interval with the margin, and not
+        exactly. So do times and their ratios, whose numbers are above zero and have a logarithm."""
         return self.unit in ("seconds", "ratio")
 
     @property
@@ -100,7 +99,7 @@ class Metric(NamedTuple):
 
 
 def _time(name: str, measured: str, source: str, margin: float, missing: str = MISSING) -> Metric:
-    return Metric(name, "seconds", TIMES, True, measured, source, margin, missing=missing)
+    return Metric(name, "seconds", TIMES, measured, source, margin, missing=missing)
 
 
 def _call(name: str) -> Metric:
@@ -108,11 +107,11 @@ def _call(name: str) -> Metric:
 
 
 def _held(name: str, margin: float, measured: str, source: str) -> Metric:
-    return Metric(name, "bytes", TIMES, False, measured, source, margin)
+    return Metric(name, "bytes", TIMES, measured, source, margin)
 
 
 def _kept(name: str, unit: str) -> Metric:
-    return Metric(name, unit, TIMES, False, RESIDENT, "resident", GROWTH_MARGIN, everywhere=True)
+    return Metric(name, unit, TIMES, RESIDENT, "resident", GROWTH_MARGIN, everywhere=True)
 
 
 def _count(
@@ -123,11 +122,11 @@ def _count(
     missing: str = MISSING,
     everywhere: bool = False,
 ) -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
+    return Metric(name, unit, COUNTS, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
 
 
 def _recorded(name: str, unit: str, explains: str = "") -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "counted", 0.0, explains, ("recorder",), RECORDER_ONLY)
+    return Metric(name, unit, COUNTS, STEADY, "counted", 0.0, explains, ("recorder",), RECORDER_ONLY)
 
 
 NO_BACKWARD = "there is no backward here, so the time is the forward's"
@@ -159,14 +158,14 @@ _ALL = (
     _call("median_call"),
     _call("worst_call"),
     _call("worst_over_median")._replace(unit="ratio"),
-    Metric("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
+    Metric("stalls", "stalls", TIMES, SEQUENCE, "sequence"),
     _call("compile_time"),
     _held("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
     _held("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
     _kept("kept_objects", "objects"),
     _kept("kept_blocks", "blocks"),
     _kept("kept_bytes", "bytes"),
-    Metric("kept_on_device", "bytes", COUNTS, False, RESIDENT, "resident", 0.0, "", ON_CUDA, NO_DEVICE, True),
+    Metric("kept_on_device", "bytes", COUNTS, RESIDENT, "resident", 0.0, "", ON_CUDA, NO_DEVICE, True),
     _time("process_time", PROCESS, "process", CALL_MARGIN),
     _time("process_cpu_time", PROCESS, "process", PROCESS_MARGIN),
     _held("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
@@ -185,7 +184,7 @@ RECORDED = tuple(metric.name for metric in _ALL if metric.source == "counted")
 HAS_RECORDED = frozenset((STEADY, SEQUENCE))
 """How the metrics of a question are measured that has RECORDED ones as well: it has calls, which a recorder can count."""
 
-UNKNOWN = Metric("", "", COUNTS, False, STEADY, "")
+UNKNOWN = Metric("", "", COUNTS, STEADY, "")
 """What stands for a metric that this version does not know: a bare count."""
 
 
@@ -200,6 +199,5 @@ def metrics_of(named: Iterable[str]) -> tuple[str, ...]:
 
 def metric_of(benchmark: str) -> Metric:
     """The metric of a benchmark (`intersection.Intersection.track_peak_memory`), of one not known UNKNOWN under its name."""
-    name = benchmark.rpartition(".")[2]
-    name = name[len("track_") :] if name.startswith("track_") else name
+    name = benchmark.rpartition(".")[2].removeprefix("track_")
     return METRICS[name] if name in METRICS else UNKNOWN._replace(name=name)

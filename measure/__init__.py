@@ -27,6 +27,6 @@ virtual machine a chain of such results takes three times as long with the thres
 
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
 
-if _mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # other C libraries have no such thresholds
-    _mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD)
-    _mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD)
+_mallopt = ctypes.CDLL(None).mallopt
+_mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+_mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD)

@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import ctypes
 import functools
-import gc
 import importlib
 import json
 import os
@@ -32,10 +31,10 @@ from contract.certified import NOT_ASKED, QUESTIONS, Case, cases
 from contract.surroundings import ALONE, PLACES, inherited
 from contract.words import of_error
 from recorder import Refused
-from recorder.counts import agreed
+from recorder.counts import agreed, empty_cache, recorded
 from recorder.record import explained, recording
 
-from . import counted, device
+from . import card, counted, device
 from .beside import answers
 from .clock import WARM_UP_CALLS
 from .launched import launched
@@ -58,9 +57,7 @@ def bytes_of(call: Callable[[], object]) -> dict:
     """Bytes and allocations of one warm call by PyTorch's own counters, its caching allocator's cache emptied before:
     `requested` by tensors, None before torch 2.0, `allocated` in blocks, of both the peak above the beginning and what
     is retained while the result is alive; `peak_reserved` of the whole process."""
-    gc.collect()
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
+    empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_stats()
     result = call()
@@ -79,10 +76,7 @@ def bytes_of(call: Callable[[], object]) -> dict:
 
 
 def _recorded(call: Callable[[], object], by_design: str) -> dict:
-    with explained(), recording() as found:
-        result = call()
-    del result
-    found.sound(by_design)
+    found = recorded(call, by_design)
     return {
         "kernels": dict(Counter(found.kernels)),
         "library_calls": dict(Counter(found.library_calls)),
@@ -91,15 +85,15 @@ def _recorded(call: Callable[[], object], by_design: str) -> dict:
     }
 
 
-def _answer(case: Case, workload: Any, recorded: bool) -> dict:
+def _answer(case: Case, workload: Any, on_recorder: bool) -> dict:
     """What a case takes and launches. Raises what the workload raises, and Refused."""
-    with explained() if recorded else contextlib.nullcontext():
+    with explained() if on_recorder else contextlib.nullcontext():
         if case.variant == "compiled":
             counted._choose_without_timing()
         call = counted._bound(workload, case.variant, workload.inputs(case.size, "cuda", SEED))
         for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
             call()
-    if not recorded:
+    if not on_recorder:
         told, found = bytes_of(call), launched(call)
         of_call = {"kernels": dict(Counter(found.kernels)), "copies": found.copies, "waits": found.waits}
         return {**told, **of_call, "library_calls": None}  # on a GPU the calls of a library are kernels
@@ -111,11 +105,11 @@ def _answer(case: Case, workload: Any, recorded: bool) -> dict:
     return agreed(lambda: {**bytes_of(call), **_recorded(call, by_design)})
 
 
-def asked(case: Case, workload: Any, recorded: bool) -> dict:
+def asked(case: Case, workload: Any, on_recorder: bool) -> dict:
     """As `_answer`, or {"refused": why} or {"failed": what was raised}."""
     try:
         device.require_fork()
-        return _answer(case, workload, recorded)
+        return _answer(case, workload, on_recorder)
     except (Refused, device.NotMeasured) as refused:
         return {"refused": str(refused)}
     except Exception as error:
@@ -139,8 +133,6 @@ def here() -> dict:
 def _properties() -> dict:
     """What the driver says of the GPU, by which one that devices.toml lacks can be pretended, or why nothing."""
     try:
-        from . import card
-
         return card.asked()
     except Exception as error:
         return {"unknown": of_error(error)}
@@ -153,11 +145,6 @@ def _write(known: dict, path: str) -> None:
         json.dump(known, stream, indent=1, sort_keys=True)
         stream.write("\n")
     os.replace(scratch, path)
-
-
-def questions() -> dict:
-    """Question -> its workload."""
-    return {name: importlib.import_module(f"workloads.{name}") for name in (*QUESTIONS, *NOT_ASKED)}
 
 
 def main() -> None:
@@ -175,14 +162,14 @@ def main() -> None:
     if "failed" in about:
         why = about["failed"].splitlines()[0].rstrip(".")
         sys.exit(f"The torch of {sys.executable} sees no GPU here. {why}.")
-    recorded = hasattr(ctypes.CDLL(None), "recorder_count")
-    workloads = questions()
+    on_recorder = hasattr(ctypes.CDLL(None), "recorder_count")
+    workloads = {name: importlib.import_module(f"workloads.{name}") for name in (*QUESTIONS, *NOT_ASKED)}
     listed = cases({name: (of.variants, of.sizes) for name, of in workloads.items()})
     wanted = [case for case in listed if not case.left_out]
     left_out = {case.name: case.left_out for case in listed if case.left_out}
     found: dict[str, dict] = {}
-    known = {"format": FORMAT, "here": about, "cases": found, "left_out": left_out, "recorder": recorded}
-    work = [(case.name, functools.partial(asked, case, workloads[case.question], recorded)) for case in wanted]
+    known = {"format": FORMAT, "here": about, "cases": found, "left_out": left_out, "recorder": on_recorder}
+    work = [(case.name, functools.partial(asked, case, workloads[case.question], on_recorder)) for case in wanted]
     try:
         beside = max(1, min(BESIDE, os.cpu_count() or 1, about["memory"] // BYTES_OF_ONE))
         left = options.within - (time.monotonic() - began)

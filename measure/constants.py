@@ -18,7 +18,6 @@ LIBRARY = "libtorch_cpu.so"
 HUGE = 2 * 2**20
 """Bytes of a huge page. In such pages a copy of 60 MB adds nothing to what a fork takes; in small ones it adds a third."""
 
-_MAPS = Path("/proc/self/maps")
 _MOVED_THERE = 1 | 2  # MREMAP_MAYMOVE | MREMAP_FIXED of mremap(2)
 _IN_HUGE_PAGES = 14  # MADV_HUGEPAGE of madvise(2)
 _FAILED = ctypes.c_void_p(-1).value
@@ -26,7 +25,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 def keep(library: str = LIBRARY) -> list[tuple[int, int]]:
     """Puts a copy of what this process only reads of `library` (no code) in its place and returns where: (address, bytes).
-    There is nothing where it is not loaded, or the system is not Linux. A copy is memory of the process itself, which is
+    There is nothing where it is not loaded. A copy is memory of the process itself, which is
     mapped whole, stays, and is so in every process that is forked from this one."""
     return [(begin, size) for begin, size in _read_only(library) if _keep(begin, size)]
 
@@ -70,7 +69,7 @@ def _libc() -> ctypes.CDLL:
 def _read_only(library: str) -> list[tuple[int, int]]:
     """Where this process has what it can read of `library` and neither write nor execute: (address, bytes)."""
     found = []
-    for line in _MAPS.read_text().splitlines() if _MAPS.exists() else []:
+    for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, permissions, *_, path = line.split(None, 5)
         if permissions == "r--p" and Path(path).name == library:
             begin, end = (int(address, 16) for address in addresses.split("-"))

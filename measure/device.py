@@ -6,9 +6,7 @@ was initialised cannot use it.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from pathlib import Path
 
 import torch
@@ -17,7 +15,7 @@ from contract.carried import CARRIED, refusal
 from contract.request import Request
 
 from . import THREADS
-from .facts import MARK
+from .facts import mark
 
 DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
 """A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
@@ -65,15 +63,18 @@ def require_fork() -> None:
 
 def name() -> str:
     """`cuda`, `cpu` or `recorder`. Raises DeviceUnavailable where TORCH_HISTORY_DEVICE names another."""
-    request = Request.of(os.environ)
-    if request.problem:
-        raise DeviceUnavailable(request.problem)
-    return request.device or ("cuda" if gpu_present() else "cpu")
+    if problem := Request.of(os.environ).problem:
+        raise DeviceUnavailable(problem)
+    return _named()
 
 
 def is_cpu() -> bool:
     """Whether the CPU is measured. A device that does not exist is none; `name` refuses it."""
-    return (Request.of(os.environ).device or ("cuda" if gpu_present() else "cpu")) == "cpu"
+    return _named() == "cpu"
+
+
+def _named() -> str:
+    return Request.of(os.environ).device or ("cuda" if gpu_present() else "cpu")
 
 
 def gpu_present() -> bool:
@@ -117,9 +118,8 @@ def require_code_for(capability: str) -> None:
     archs = torch._C._cuda_getArchFlags().split()
     if not runs(capability, archs):
         raise DeviceUnavailable(
-            "the wheel of torch {} carries no code for this GPU ({}), only for {}; {}".format(
-                torch.__version__, capability, ", ".join(archs), _wheels_for(capability)
-            )
+            f"the wheel of torch {torch.__version__} carries no code for this GPU ({capability}), only for "
+            f"{', '.join(archs)}; {_wheels_for(capability)}"
         )
 
 
@@ -151,12 +151,8 @@ def require_capability(question: str, variant: str) -> None:
 
 def require_own(question: str, variant: str, size: str, device: str) -> None:
     """Raises DeviceUnavailable where this process runs in the environment of a carried release, whose mark says what it
-    cannot answer. An environment without a mark, or with one that cannot be read, is none."""
-    try:
-        with open(os.path.join(sys.prefix, MARK), encoding="utf-8") as stream:
-            carried = json.load(stream).get(CARRIED)
-    except (OSError, ValueError, AttributeError):
-        return
+    cannot answer."""
+    carried = mark().get(CARRIED)
     if carried and (why := refusal(carried, question, variant, size, device)):
         raise DeviceUnavailable(why)
 

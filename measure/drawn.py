@@ -13,37 +13,24 @@ import pickle
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-WORKLOADS = ("saved_tensors",)
-"""Workloads whose inputs hold all their tensors in `tensors`, drawn by NumPy and then copied to the device one by one."""
+WORKLOAD = "saved_tensors"
+"""Its inputs hold all their tensors in `tensors`, drawn by NumPy and then copied to the device one by one."""
 
-MOST_SIZES = 32
-"""Sizes of a workload that inputs are kept of."""
-
-_FILES = {
-    name: [os.memfd_create(name) for _ in range(MOST_SIZES)] if hasattr(os, "memfd_create") else []
-    for name in WORKLOADS
-}
-"""Files in memory, one for each size, made here so that every process forked from this one has them. They end with the last;
-only Linux has them."""
+_FILES = [os.memfd_create(WORKLOAD) for _ in range(32)]
+"""Files in memory, more than there are sizes, made here so that every process forked from this one has them. They end with
+the last."""
 
 
 def once(workload: ModuleType, size: str, seed: int) -> Any:
-    """`workload`, with an `inputs` that copies to the device what was drawn on the host; itself where it is none of
-    WORKLOADS."""
-    name = workload.__name__.rpartition(".")[2]
-    if name not in WORKLOADS:
+    """`workload`, with an `inputs` that copies to the device what was drawn on the host; itself where it is not WORKLOAD."""
+    if workload.__name__.rpartition(".")[2] != WORKLOAD:
         return workload
-    number = list(workload.sizes).index(size)
-    if number >= len(_FILES[name]):
-        return _copying(workload, workload.inputs(size, "cpu", seed))
-    drawn = _read(_FILES[name][number], seed)
+    file = _FILES[list(workload.sizes).index(size)]
+    drawn = _read(file, seed)
     if drawn is None:
         drawn = workload.inputs(size, "cpu", seed)
-        _write(_FILES[name][number], seed, drawn)
-    return _copying(workload, drawn)
+        _write(file, seed, drawn)
 
-
-def _copying(workload: ModuleType, drawn: Any) -> Any:
     def inputs(size: str, device: str, seed: int) -> Any:
         tensors = [of.detach().to(device).requires_grad_(of.requires_grad) for of in drawn.tensors]
         return drawn._replace(tensors=tuple(tensors))

@@ -24,11 +24,7 @@ from typing import Any
 
 import torch
 
-from . import once, resident
-
-BLOCK_SECONDS = 0.001
-STRETCH_SECONDS = 0.003
-"""As in clock.py: a stretch is the median of the blocks of three milliseconds, and the quickest stretch counts."""
+from . import clock, once, resident
 
 LEAST_STRETCHES = 3
 
@@ -51,16 +47,15 @@ class CannotProfile(Exception):
 
 
 def seconds(call: Callable[[], object], length: float) -> dict:
-    """The quickest stretch within `length` seconds of the processor, in seconds a call: `wall`, and `cpu` of all threads."""
-    calls = calls_within(call, BLOCK_SECONDS)
+    """The quickest stretch, as in clock.py, within `length` seconds of the processor, in seconds a call: `wall`, and `cpu`
+    of all threads."""
+    calls = calls_within(call, clock.BLOCK_SECONDS["cpu"])
     goes_on = _for_so_long(length)
-    wall: list = []
-    cpu: list = []
-    while len(wall) < LEAST_STRETCHES or goes_on():
-        stretch = _stretch(call, calls)
-        wall.append(statistics.median(one[0] for one in stretch) / calls)
-        cpu.append(statistics.median(one[1] for one in stretch) / calls)
-    return {"wall": min(wall), "cpu": min(cpu)}
+    stretches: list = []
+    while len(stretches) < LEAST_STRETCHES or goes_on():
+        stretches.append([statistics.median(each) / calls for each in zip(*_stretch(call, calls))])
+    wall, cpu = map(min, zip(*stretches))
+    return {"wall": wall, "cpu": cpu}
 
 
 def _for_so_long(length: float) -> Callable[[], bool]:
@@ -82,7 +77,7 @@ def calls_within(call: Callable[[], object], length: float) -> int:
 
 def _stretch(call: Callable[[], object], calls: int) -> list:
     blocks = [_block(call, calls)]
-    while sum(one[0] for one in blocks) < STRETCH_SECONDS:
+    while sum(one[0] for one in blocks) < clock.STRETCH_SECONDS:
         blocks.append(_block(call, calls))
     return blocks
 
@@ -181,7 +176,10 @@ def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
         perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except FileNotFoundError as error:
         raise CannotProfile("perf is not installed: on Debian and Ubuntu the package linux-perf has it") from error
-    _wait_for(perf, file)
+    ends = time.monotonic() + 10
+    while perf.poll() is None and not os.path.exists(file) and time.monotonic() < ends:
+        time.sleep(0.02)
+    time.sleep(0.1)  # perf samples within milliseconds once it has opened its file
     calls, goes_on = 0, _for_so_long(length)
     while goes_on():
         call()
@@ -191,14 +189,6 @@ def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
     if not os.path.exists(file) or not os.path.getsize(file):
         raise CannotProfile(f"perf recorded nothing: {' '.join(said.split())[:200]}")
     return {"calls": calls}
-
-
-def _wait_for(perf: Any, file: str) -> None:
-    """Until perf has opened its file, after which it samples within milliseconds; or has ended, which the caller sees."""
-    ends = time.monotonic() + 10
-    while perf.poll() is None and not os.path.exists(file) and time.monotonic() < ends:
-        time.sleep(0.02)
-    time.sleep(0.1)
 
 
 TAKES_MEMORY = re.compile(r"aten::(new_)?(empty|resize)\w*$")
@@ -255,7 +245,11 @@ def _add(rows: dict, counted: dict, name: str, metric: str, number: int) -> None
 
 def _in_order(call: Callable[[], object]) -> list:
     """(kind, name, bytes) of each of the older profiler's records, the only ones whose order is exact in every release."""
-    config = _memory_config()
+    try:
+        from torch.autograd.profiler_legacy import profile  # here, because torch 1.8 and 1.9 have none
+    except ImportError:
+        from torch.autograd.profiler import profile
+    config = profile(profile_memory=True).config()
     torch.autograd._enable_profiler_legacy(config)
     try:
         result = call()
@@ -268,14 +262,6 @@ def _in_order(call: Callable[[], object]) -> list:
         size = record.cpu_memory_usage() if kind == "memory_alloc" else 0
         found.append((kind, re.sub(r"_\d{9,}$", "", record.name()) if kind == "push" else "", size))
     return found
-
-
-def _memory_config() -> Any:
-    try:
-        from torch.autograd.profiler_legacy import profile  # here, because torch 1.8 and 1.9 have none
-    except ImportError:
-        from torch.autograd.profiler import profile
-    return profile(profile_memory=True).config()
 
 
 LOOKS, CALLS, FRAMES = 7, 5, 50
@@ -366,7 +352,11 @@ def traces(call: Callable[[], object]) -> list:
     """What the call uses, as far as it can be asked: names of its operators, `TorchScript` where a graph of it ran,
     `torch.compile` where Inductor has made code, `garbage collection` where Python's collector ran, and `several threads`
     where there are some for it."""
-    collected = _collections(call)
+    before, ends = _collections(), time.perf_counter() + COLLECTING_SECONDS
+    call()
+    while time.perf_counter() < ends:
+        call()
+    collected = _collections() > before
     events, _ = _profiled(call, 1)
     found = {event.name for event in events}
     if torch.jit.last_executed_optimized_graph() is not None:
@@ -384,11 +374,6 @@ COLLECTING_SECONDS = 0.1
 """For which calls are made to see whether Python's collector runs: far longer than the stretches that are timed."""
 
 
-def _collections(call: Callable[[], object]) -> int:
-    """How often Python's garbage collector ran during calls."""
-    before = sum(each["collections"] for each in gc.get_stats())
-    ends = time.perf_counter() + COLLECTING_SECONDS
-    call()
-    while time.perf_counter() < ends:
-        call()
-    return sum(each["collections"] for each in gc.get_stats()) - before
+def _collections() -> int:
+    """How often Python's garbage collector has run."""
+    return sum(each["collections"] for each in gc.get_stats())

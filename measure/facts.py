@@ -56,16 +56,24 @@ def _found(pattern: str, text: str) -> str | None:
     return next(group for group in match.groups() if group) if match else None
 
 
-def _installation() -> dict:
-    """`origin`: in words where these packages came from and whether their files were checked; `installed`: a digest of the
-    files of all of them. Both are in the mark that an environment carries; without one nobody knows."""
+def mark() -> dict:
+    """What the environment of this process says of itself; empty where it carries no mark that can be read."""
     try:
         with open(os.path.join(sys.prefix, MARK), encoding="utf-8") as stream:
-            mark = json.load(stream)
-        digests = json.dumps(mark["digests"], sort_keys=True)
-        return {"origin": str(mark["origin"]), "installed": hashlib.sha256(digests.encode()).hexdigest()[:16]}
-    except (OSError, ValueError, KeyError, TypeError):
+            found = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _installation() -> dict:
+    """`origin`: in words where these packages came from and whether their files were checked; `installed`: a digest of the
+    files of all of them. Without a mark nobody knows."""
+    found = mark()
+    if not {"digests", "origin"} <= found.keys():
         return {"origin": "unknown, not checked", "installed": None}
+    digests = json.dumps(found["digests"], sort_keys=True)
+    return {"origin": str(found["origin"]), "installed": hashlib.sha256(digests.encode()).hexdigest()[:16]}
 
 
 def _packages() -> list[str]:

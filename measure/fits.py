@@ -1,8 +1,8 @@
 """How much of a card's memory does a workload take, and is it enough? Asked on the recorder, so no kernel runs and no
 time passes.
 
-`serve` answers one question a line. Each is answered in a process of its own, forked before CUDA was touched, from its first
-allocation on: inputs, weights, an optimiser's state and everything that the calls leave cached count.
+Each question is answered in a process of its own, forked before CUDA was touched, from its first allocation on: inputs,
+weights, an optimiser's state and everything that the calls leave cached count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import torch
 
@@ -27,21 +27,6 @@ CALLS = 3
 """Calls of a workload: an optimiser makes its state in the first, and the second is the first that runs beside it."""
 
 SEED = 20240229
-
-
-def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
-    """First a line on what can be asked, then a line for each line of `questions`, until these end. A question has
-    `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied` (bytes of the card,
-    and of it what something else holds), and perhaps `unfinished`: whether the device finishes only what the host waits
-    for. The answer is that of `held`, or has `refused` or `failed`: a sentence."""
-    told = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
-    print(json.dumps(told), file=answers, flush=True)
-    for line in questions:
-        try:
-            answer = counted.in_process(functools.partial(_answer, workload, **json.loads(line)))
-        except RuntimeError as error:
-            answer = {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
-        print(json.dumps(answer), file=answers, flush=True)
 
 
 def batch_of(workload: Any) -> object:
@@ -107,13 +92,27 @@ def _answer(
 
 
 def main(load: Callable[[str], ModuleType]) -> None:
-    """Serves the file that is named first, on the descriptor that is named second; what it prints goes to standard error."""
+    """Answers about the file that is named first, on the descriptor that is named second; what is printed besides goes to
+    standard error. First a line says what can be asked, or why nothing; then one answers each line of standard input.
+
+    A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied` (bytes of
+    the card, and of it what something else holds), and perhaps `unfinished`: whether the device finishes only what the host
+    waits for. The answer is that of `held`, or has `refused` or `failed`: a sentence.
+    """
     path, descriptor = sys.argv[1:]
     with os.fdopen(int(descriptor), "w") as answers:
+        say = functools.partial(print, file=answers, flush=True)
         sys.stdout = sys.stderr
         try:
             workload = load(path)
         except Exception as error:
-            print(json.dumps({"unreadable": str(error)}), file=answers, flush=True)
+            say(json.dumps({"unreadable": str(error)}))
             return
-        serve(workload, sys.stdin, answers)
+        known = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
+        say(json.dumps(known))
+        for line in sys.stdin:
+            try:
+                answer = counted.in_process(functools.partial(_answer, workload, **json.loads(line)))
+            except RuntimeError as error:
+                answer = {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
+            say(json.dumps(answer))

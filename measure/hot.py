@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import cProfile
+import functools
 import hashlib
 import os
 import pstats
 import subprocess
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from contract.bare import bare
@@ -47,7 +49,7 @@ def _samples(file: str, mapped: list) -> dict:
     command = ["perf", "script", "-i", file, "--no-inline", "-F", "ip", "--symfs", "/nonexistent"]
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     begins = [begin for begin, *_ in mapped]
-    found: dict = {}
+    found: dict = defaultdict(Counter)
     for word in text.split():
         address = int(word, 16)
         place = bisect_right(begins, address) - 1
@@ -56,8 +58,7 @@ def _samples(file: str, mapped: list) -> dict:
             path = KERNEL
         elif place >= 0 and address < mapped[place][1] and mapped[place][3].startswith("/"):
             path, offset = mapped[place][3], address - mapped[place][0] + mapped[place][2]
-        of_path = found.setdefault(path, {})
-        of_path[offset] = of_path.get(offset, 0) + 1
+        found[path][offset] += 1
     return found
 
 
@@ -89,20 +90,15 @@ def _functions(call: Callable[[], object]) -> dict:
     return found
 
 
-_PARSED: dict = {}
-
-
 def _named(path: str, line: int, name: str) -> tuple:
     """A function's name, which two releases share, and the digest of what it does."""
     if "site-packages/" not in path:
         return explain._function(path, name), ""
-    if path not in _PARSED:
-        _PARSED[path] = _digests(path)
-    short = path.rpartition("site-packages/")[2]
-    qualified, digest = _PARSED[path].get(line, (name, ""))
-    return f"{short} {qualified}", digest
+    qualified, digest = _digests(path).get(line, (name, ""))
+    return f"{path.rpartition('site-packages/')[2]} {qualified}", digest
 
 
+@functools.cache
 def _digests(path: str) -> dict:
     """First line of each function of a file -> its qualified name and a digest of its code: no docstring, no annotations."""
     try:

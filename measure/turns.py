@@ -12,7 +12,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from contract.request import END, TAKE, TURNS
 
@@ -36,11 +36,11 @@ LEAST_OF_A_BUILD = 4
 inputs make a call slower or faster than the same call in another process."""
 
 
-class Anew:
+class Anew(NamedTuple):
     """How a call is built anew on inputs of its own, and the seconds that this takes."""
 
-    def __init__(self, build: Callable[[], Any], seconds: float) -> None:
-        self.build, self.seconds = build, seconds
+    build: Callable[[], Any]
+    seconds: float
 
     def of(self, name: str) -> Anew:
         """As it is for a part of the call."""

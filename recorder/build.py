@@ -12,8 +12,7 @@ from typing import NamedTuple
 from contract.surroundings import inherited
 
 from . import Refused
-from .cards import DEVICES, Card, cards, source
-from .record import NO_CACHING
+from .cards import Card, cards, source
 
 HERE = Path(__file__).resolve().parent
 
@@ -75,16 +74,15 @@ class Built(NamedTuple):
     bodies: list[str]
     stubs: list[str]
 
-    def surroundings(self, card: str = "", caching: bool = True) -> dict[str, str]:
-        """The environment variables of a process that runs on this recorder, on `card` or else the default. Without
-        `caching` every tensor is an allocation of its own, and the recorder's bytes are those that were asked for."""
+    def surroundings(self, card: str = "") -> dict[str, str]:
+        """The environment variables of a process that runs on this recorder, on `card` or else the default."""
         environment = {name: value for name, value in inherited(os.environ).items() if name not in DROPPED}
-        return {**environment, **self.variables(card, caching)}
+        return {**environment, **self.variables(card)}
 
-    def variables(self, card: str = "", caching: bool = True) -> dict[str, str]:
+    def variables(self, card: str = "") -> dict[str, str]:
         """Of `surroundings` those that are set."""
         paths = [str(self.folder / "lib"), *(str(path) for path in _nvrtc_folders(self.wheel))]
-        environment = {
+        return {
             "LD_PRELOAD": str(self.folder / "librecorder.so"),
             "LD_LIBRARY_PATH": ":".join(paths),
             "TRITON_LIBCUDA_PATH": str(self.folder / "lib"),
@@ -92,12 +90,8 @@ class Built(NamedTuple):
             "PYTORCH_NVFUSER_DISABLE": "fallback",
             "PYTORCH_NVFUSER_DISABLE_FALLBACK": "1",
             "PYTORCH_TENSOREXPR_FALLBACK": "0",
+            **({"RECORDER_CARD": card} if card else {}),
         }
-        if card:
-            environment["RECORDER_CARD"] = card
-        if not caching:
-            environment[NO_CACHING] = "1"
-        return environment
 
 
 def find_wheel(environment: Path) -> Wheel:
@@ -148,9 +142,9 @@ def _nvrtc_folders(wheel: Wheel) -> list[Path]:
     return sorted({path.parent for path in wheel.packages.glob("**/lib/libnvrtc*.so*")})
 
 
-def build(environment: Path, folder: Path | None = None, devices: Path | Mapping[str, Card] = DEVICES) -> Built:
-    """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`. `devices`: a
-    file as devices.toml, or cards by their keys, the default first. Raises Refused."""
+def build(environment: Path, folder: Path | None = None, devices: Mapping[str, Card] | None = None) -> Built:
+    """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`. `devices`:
+    cards by their keys, the default first, or else those of devices.toml. Raises Refused."""
     wheel = find_wheel(environment)
     asked = _read(wheel)
     target = folder or environment / "recorder"
@@ -158,8 +152,7 @@ def build(environment: Path, folder: Path | None = None, devices: Path | Mapping
     objects = compile_bodies(target, wheel.cuda)
     lines = _run("nm", "--defined-only", "--extern-only", *(str(path) for path in objects)).splitlines()
     bodies = {line.split()[-1] for line in lines if line and not line.endswith(":")}
-    known = cards(devices) if isinstance(devices, Path) else devices
-    generated = source(known, wheel.cuda[0]) + redirection_source(asked.static)
+    generated = source(devices or cards(), wheel.cuda[0]) + redirection_source(asked.static)
     if wheel.cudnn:
         generated += cudnn_source(wheel.cudnn)
         bodies |= {"cudnnGetVersion", "cudnnGetProperty"}

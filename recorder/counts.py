@@ -50,21 +50,21 @@ def launched(call: Callable[[], object], reads_by_design: str = "") -> Launched:
 
 
 def _launched(call: Callable[[], object], reads_by_design: str) -> Launched:
-    _empty()
+    empty_cache()
     torch.cuda.reset_peak_memory_stats()
     allocated = torch.cuda.memory_allocated()
-    recorded = _recorded(call, reads_by_design)
+    seen = recorded(call, reads_by_design)
     copied: dict = {}
-    for copy in recorded.copies:
+    for copy in seen.copies:
         copied.setdefault(copy.direction, []).append(copy.bytes)
     return Launched(
         peak_allocated=torch.cuda.max_memory_allocated() - allocated,
         peak_reserved=torch.cuda.max_memory_reserved(),
-        kernels=recorded.kernels,
-        library_calls=recorded.library_calls,
+        kernels=seen.kernels,
+        library_calls=seen.library_calls,
         copied=copied,
-        waits=sum(recorded.waits.values()),
-        assumptions=sum(recorded.assumptions.values()),
+        waits=sum(seen.waits.values()),
+        assumptions=sum(seen.assumptions.values()),
     )
 
 
@@ -82,13 +82,13 @@ def requested(call: Callable[[], object], reads_by_design: str = "") -> Requeste
 def agreed(count: Callable[[], Count]) -> Count:
     """What `count` returns, counted again where the answer may depend on how far the device is. Raises Refused where it is
     another if the device never finishes before the host waits."""
-    with recording() as recorded:
+    with recording() as seen:
         found = count()
-    if recorded.queries:
+    if seen.queries:
         with unfinished():
             other = count()
         if other != found:
-            asked = ", ".join(recorded.queries)
+            asked = ", ".join(seen.queries)
             raise Refused(
                 f"{asked} asked whether the device had finished, and the counts depend on the answer, which only a GPU "
                 "knows: a block that another stream used, or pinned memory after a copy, is free when it has. Wait for "
@@ -98,20 +98,22 @@ def agreed(count: Callable[[], Count]) -> Count:
 
 
 def _requested(call: Callable[[], object], reads_by_design: str) -> Requested:
-    _empty()
-    recorded = _recorded(call, reads_by_design)
-    return Requested(recorded.peak, recorded.retained, len(recorded.allocations), recorded.kernels)
+    empty_cache()
+    seen = recorded(call, reads_by_design)
+    return Requested(seen.peak, seen.retained, len(seen.allocations), seen.kernels)
 
 
-def _recorded(call: Callable[[], object], reads_by_design: str) -> Recording:
-    with explained(), recording() as recorded:
+def recorded(call: Callable[[], object], reads_by_design: str) -> Recording:
+    """What one call asked of CUDA, its result no longer alive. Raises Refused where that is not what a GPU would show."""
+    with explained(), recording() as seen:
         result = call()
     del result
-    recorded.sound(reads_by_design)
-    return recorded
+    seen.sound(reads_by_design)
+    return seen
 
 
-def _empty() -> None:
+def empty_cache() -> None:
+    """Empties the caching allocator's cache, once nothing holds a block that could be free."""
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()

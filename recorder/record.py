@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import pickle
 from collections import Counter
@@ -95,20 +96,18 @@ class Recording:
     @property
     def peak(self) -> int:
         """Bytes of device memory at the highest point, above what was taken when the recording began."""
-        return self._levels()[0]
+        return max(self._levels())
 
     @property
     def retained(self) -> int:
         """Bytes of device memory that were still taken at the end, above what was taken when the recording began."""
-        return self._levels()[1]
+        return self._levels()[-1]
 
-    def _levels(self) -> tuple[int, int]:
-        level = peak = 0
-        for event in self.events:
-            if event.kind in ("allocation", "free"):
-                level += event.bytes if event.kind == "allocation" else -event.bytes
-                peak = max(peak, level)
-        return peak, level
+    def _levels(self) -> list[int]:
+        """Bytes above what was taken when the recording began: 0 there, and after each allocation and each free."""
+        signs = {"allocation": 1, "free": -1}
+        changes = (signs[event.kind] * event.bytes for event in self.events if event.kind in signs)
+        return list(itertools.accumulate(changes, initial=0))
 
     def sound(self, reads_by_design: str = "") -> None:
         """Raises Refused where these counts are not what a GPU would show. `reads_by_design` names why what is read back

@@ -171,39 +171,30 @@ class Debian:
         return subprocess.run(whole, cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-class Suite:
-    """PyTorch's tests on the recorder of a release, which may be `later` than they are, and a card. What they import is
-    installed in the folder `packages`."""
-
-    def __init__(self, built: Built, card: str, tests: Path, packages: Path, later: bool = False) -> None:
-        self._python = str(built.wheel.packages.parents[2] / "bin" / "python")
-        self._tests = tests
-        self._later = later
-        if not packages.exists():
-            uv = (str(ROOT / ".venv" / "bin" / "uv"), "--no-config", "pip", "install", "--quiet", "--no-deps")
-            subprocess.run([*uv, "--python", self._python, "--target", str(packages), *PACKAGES], check=True)
-        paths = os.pathsep.join(map(str, (ROOT, tests, packages)))
-        self._surroundings = {
-            **built.surroundings(card),
-            "PYTHONPATH": paths,
-            "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda",
-            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-        }
-
-    def run(self) -> Iterator[Judged]:
-        """Each test's verdict, as soon as it is known."""
-        for pattern, names in TESTS.items():
-            for path in sorted(self._tests.glob(pattern)):
-                there = [name for name in names if f"def {name}(" in path.read_text()]
-                if not there:
-                    continue
-                command = [self._python, "-W", "ignore", str(ROOT / "research" / "conforming.py"), str(path)]
-                file = _File(command, self._surroundings)
-                for case, test in file.asked(wanted=there)["offered"]:
-                    finished = file.asked(test=(case, test))
-                    other = file.asked(test=(case, test), unfinished=True) if finished["queries"] else None
-                    yield judged(test, finished, other, self._later)
-                file.close()
+def asked(built: Built, card: str, tests: Path, packages: Path, later: bool = False) -> Iterator[Judged]:
+    """The verdict on each of PyTorch's tests, as soon as it is known, on a card and the recorder of a release, which may be
+    `later` than they are. What they import is installed in the folder `packages`."""
+    python = str(built.wheel.packages.parents[2] / "bin" / "python")
+    if not packages.exists():
+        uv = (str(ROOT / ".venv" / "bin" / "uv"), "--no-config", "pip", "install", "--quiet", "--no-deps")
+        subprocess.run([*uv, "--python", python, "--target", str(packages), *PACKAGES], check=True)
+    surroundings = {
+        **built.surroundings(card),
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, tests, packages))),
+        "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    }
+    for pattern, names in TESTS.items():
+        for path in sorted(tests.glob(pattern)):
+            there = [name for name in names if f"def {name}(" in path.read_text()]
+            if not there:
+                continue
+            file = _File([python, "-W", "ignore", str(ROOT / "research" / "conforming.py"), str(path)], surroundings)
+            for case, test in file.asked(wanted=there)["offered"]:
+                finished = file.asked(test=(case, test))
+                other = file.asked(test=(case, test), unfinished=True) if finished["queries"] else None
+                yield judged(test, finished, other, later)
+            file.close()
 
 
 class _File:
@@ -263,17 +254,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", action="append", default=[], help="none: the page is written from what is kept")
     parser.add_argument("--card", action="append")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     known = kept(KEPT)
     bad = False
     with tempfile.TemporaryDirectory() as folder:
         debian = Debian(Path(folder))
-        for release in asked.release:
+        for release in given.release:
             tests, built = debian.tests(release), installed(release)
             later = _of(tests.name) < Version(release)
-            for card in asked.card or [CARD]:
+            for card in given.card or [CARD]:
                 found = []
-                for test in Suite(built, card, tests, Path(folder, f"packages-{release}"), later).run():
+                for test in asked(built, card, tests, Path(folder, f"packages-{release}"), later):
                     print(release, card, *test, flush=True)
                     found.append(test)
                 bad |= any(test.kind in ("wrong", "unlogged") for test in found)

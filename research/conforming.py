@@ -11,12 +11,12 @@ long PyTorch's spinning kernel takes, which it would measure, is given.
 
 import functools
 import importlib
-import importlib.util
 import json
 import os
 import sys
 import unittest
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -30,24 +30,12 @@ def utilities() -> Any:
     return importlib.import_module("torch.testing._internal.common_utils")
 
 
-def module(path: str) -> ModuleType:
-    common_utils = utilities()
-    common_utils.get_cycles_per_ms = lambda: 1_000_000.0
-    spec = importlib.util.spec_from_file_location("of_pytorch", path)
-    assert spec
-    assert spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules["of_pytorch"] = loaded
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
 def offered(loaded: ModuleType, wanted: list[str]) -> list[tuple[str, str]]:
     """Class and name of each test of that name; where there is none, of those that were made of it with parameters."""
     cases = [
         (name, test)
         for name, case in vars(loaded).items()
-        if isinstance(case, type) and issubclass(case, unittest.TestCase) and case.__module__ == "of_pytorch"
+        if isinstance(case, type) and issubclass(case, unittest.TestCase) and case.__module__ == loaded.__name__
         for test in dir(case)
         if test.startswith("test_")
     ]
@@ -104,7 +92,8 @@ def answered(path: str, wanted: list[str], test: list[str], unfinished: bool) ->
     """Which tests are `offered`, or how one ended."""
     if unfinished:
         os.environ[UNFINISHED] = "1"
-    loaded = module(path)
+    utilities().get_cycles_per_ms = lambda: 1_000_000.0
+    loaded = importlib.import_module(Path(path).stem)  # its folder is in PYTHONPATH
     return ended(getattr(loaded, test[0])(test[1])) if test else {"offered": offered(loaded, wanted)}
 
 

@@ -17,8 +17,6 @@ import statistics
 import subprocess
 import sys
 import time
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from tools.pages import write_into
@@ -27,10 +25,12 @@ from torch_history.cli.explaining import COUNTING_MINUTES, MINUTES
 from torch_history.explaining.finding import COUNTED, TIMES
 from torch_history.system.files import write_atomically
 
-ROOT = Path(__file__).resolve().parents[1]
-SAID, PAGE = (ROOT / "docs" / "generated" / name for name in ("explained-reports.json", "public-reports.md"))
+from .recorded import GENERATED, ROOT, kept, read
+
+SAID, PAGE = GENERATED / "explained-reports.json", GENERATED / "public-reports.md"
+REPORTS = "explained_reports"
 COMMAND = "python -m research.explained"
-LASTED = ROOT / "docs" / "generated" / "explaining.md"
+LASTED = GENERATED / "explaining.md"
 MACHINE, BETWEEN = "amd-epyc-family-26-model-2-2-cores", ("2.13.0", "2.14.1", "2.15.0")
 SEED, DRAWN = 42, 10
 """Of changes that MACHINE tells between neighbours of BETWEEN, how many are drawn, and by which seed."""
@@ -39,11 +39,6 @@ TOLD = re.compile(r", v[\d.]+ -> v[\d.]+: (CAUSE|PART|UNKNOWN|NOT THERE|INCONCLU
 
 Said = dict[str, dict[str, dict[str, Any]]]
 """Issue -> metric -> `changed`: release -> its verdict against the one before; `verdict` and `words` of the explanation."""
-
-
-def reports() -> list[dict[str, Any]]:
-    """The tables of explained_reports.toml."""
-    return list(tomllib.loads(Path(__file__).with_name("explained_reports.toml").read_text(encoding="utf-8"))["report"])
 
 
 def program(*words: str) -> str:
@@ -83,7 +78,7 @@ def is_right(report: dict[str, Any], said: dict[str, dict[str, Any]]) -> tuple[b
 
 def table(known: Said) -> str:
     """Every report that was asked, a row for each number, as Markdown."""
-    of = [(report, known[str(report["issue"])]) for report in reports() if str(report["issue"]) in known]
+    of = [(report, known[str(report["issue"])]) for report in read(REPORTS) if str(report["issue"]) in known]
     right = [is_right(report, said) for report, said in of]
     releases, causes = (sum(each) for each in zip(*right, strict=True))
     lines = [f"Right release: {releases} of {len(of)}. Right cause: {causes}.", ""]
@@ -137,8 +132,8 @@ def main() -> None:
     """Asks report after report; what was asked stays where this is interrupted."""
     if "--budget" in sys.argv[1:]:
         return lasted()
-    known: Said = json.loads(SAID.read_text(encoding="utf-8")) if SAID.exists() else {}
-    for report in reports():
+    known: Said = kept(SAID)
+    for report in read(REPORTS):
         issue = str(report["issue"])
         if issue in sys.argv[1:] or (not sys.argv[1:] and issue not in known):
             print(f"#{issue}", flush=True)

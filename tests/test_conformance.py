@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from research import conformance
-from research.conformance import Suite, judged, page
+from research.conformance import asked, judged, page
 
 from .test_recorder import built
 
@@ -57,5 +57,5 @@ def test_every_kind_of_end_is_told_from_the_others(built, tmp_path, monkeypatch)
         lines += [f"    def {name}(self):", "        self.kept = torch.ones(1, device='cuda')", f"        {body}"]
     (tmp_path / "test_cuda.py").write_text("\n".join(lines))
     monkeypatch.setattr(conformance, "TESTS", {"test_cuda*.py": tuple(PLANTED)})
-    told = {each.test: each.kind for each in Suite(built, "turing", tmp_path, Path(tmp_path, "packages")).run()}
+    told = {each.test: each.kind for each in asked(built, "turing", tmp_path, Path(tmp_path, "packages"))}
     assert told == {name: kind for name, (_, kind) in PLANTED.items()}

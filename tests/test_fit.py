@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from recorder.build import Built, build
-from recorder.cards import DEVICES
+from recorder.cards import DEVICES, cards
 from recorder.environments import create, python_for
 from torch_history.cli import main
 from torch_history.cli.fit import UNSURE, _answer
@@ -113,7 +113,7 @@ def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said(tmp_path, mo
     )
     environment = wheel(tmp_path / "env", cuda=cuda, nvrtc=nvrtc)
     monkeypatch.setattr(answer, "create", lambda *_: environment)
-    monkeypatch.setattr(answer, "build", lambda folder: build(folder, devices=devices))
+    monkeypatch.setattr(answer, "build", lambda folder: build(folder, devices=cards(devices)))
     asked = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--to", "2.9.0"])
     assert asked.exit_code == 1
     assert said in " ".join(asked.output.split())

@@ -41,7 +41,6 @@ def test_every_row_is_consistent():
         assert (ROOT / "measure" / f"{metric.source}.py").is_file()
         differs = metric.varies or (metric.kind == TIMES and metric.measured in (RESIDENT, PROCESS, START))
         assert (metric.margin > 0) == differs
-        assert metric.is_positive >= metric.varies
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
 
 

@@ -396,7 +396,6 @@ def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(tmp_path,
     built = Built(tmp_path, Wheel(tmp_path, "2.9.0", (12, 8)), [], [])
     assert "PYTORCH_CUDA_ALLOC_CONF" not in built.surroundings()
     assert "PYTORCH_NO_CUDA_MEMORY_CACHING" not in built.surroundings()
-    assert built.surroundings("hopper", caching=False)["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
     assert built.surroundings("hopper")["RECORDER_CARD"] == "hopper"
 
 
@@ -420,11 +419,10 @@ def built(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Built]:
     shutil.rmtree(folder)  # pytest would keep several releases
 
 
-def run(built: Built, script: str, unfinished: bool = False, words: tuple[str, ...] = (), **how: Any) -> str:
+def run(built: Built, script: str, words: tuple[str, ...] = (), card: str = "", **variables: str) -> str:
     python = built.wheel.packages.parents[2] / "bin" / "python"
-    surroundings = built.surroundings(**how) | ({record.UNFINISHED: "1"} if unfinished else {})
     # Unbuffered: else a process that is forked prints what this one held back.
-    return ran(python, "-u", "-c", script, ROOT, *words, env=surroundings).stdout
+    return ran(python, "-u", "-c", script, ROOT, *words, env=built.surroundings(card) | variables).stdout
 
 
 PRETENDED = """
@@ -487,7 +485,7 @@ def test_a_layer_takes_blocks_of_512_bytes_and_pinned_memory_a_power_of_two(buil
 def test_eager_intersection_takes_its_analytic_bytes(built):
     """Four tensors of [30,000, 500] float32 live at once, in 9 kernels, of which the result stays."""
     whole = 30_000 * 500 * 4
-    asked = json.loads(run(built, INTERSECTION, caching=False))
+    asked = json.loads(run(built, INTERSECTION, PYTORCH_NO_CUDA_MEMORY_CACHING="1"))
     kernels = asked.pop("kernels")
     assert asked == {"peak": 4 * whole, "retained": whole, "allocations": 9}
     made = json.loads(run(built, INTERSECTION))
@@ -552,7 +550,7 @@ def test_what_is_free_when_the_device_has_finished_is_counted_at_both_ends_or_re
     finished = run(built, ASYNCHRONOUS).splitlines()
     assert finished[:2] == ["1 True 1", "True"]
     assert finished[2].startswith("cudaEventQuery asked whether the device had finished")
-    assert run(built, ASYNCHRONOUS, unfinished=True).splitlines()[0] == "8 True 8"
+    assert run(built, ASYNCHRONOUS, RECORDER_UNFINISHED="1").splitlines()[0] == "8 True 8"
 
 
 BACKWARD = """

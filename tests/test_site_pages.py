@@ -19,7 +19,6 @@ from torch_history.site.build import code_of
 from torch_history.store.launches import read_launches
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
-from .processes import ROOT
 from .test_site import read_lane
 
 SOLVED = 1e-9

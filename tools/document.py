@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from torch_history.analysis import answer, bases, compare, power, steps
 from torch_history.analysis.causes import evidence, unconfirmed
@@ -27,17 +26,16 @@ from .pages import between, claims, coverage
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
 
-BEGIN, END = "<!-- findings -->", "<!-- end of findings -->"
-BEGIN_OUTPUT, END_OUTPUT = "<!-- output -->", "<!-- end of output -->"
+FINDINGS = "<!-- findings -->", "<!-- end of findings -->"
+OUTPUT = "<!-- output -->", "<!-- end of output -->"
 SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 6
 """The releases whose comparison the README shows, and how many lines of it."""
 
 UNCLAIMED = ("models", "products", "compiling")
 """Questions that are asked without a claim: their pages have what changed most."""
 
-BEGIN_MOST, END_MOST = "<!-- what changed most: by `make document` -->", "<!-- end of what changed most -->"
-
-BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
+MOST = "<!-- what changed most: by `make document` -->", "<!-- end of what changed most -->"
+CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
 
 LISTED = 20
 """Changes that are listed of each card."""
@@ -70,15 +68,15 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
     costliest = _told(steps.costliest(happened), happened, found, results, machine)
     rose += [f"- {escape(line)}" for line in dict.fromkeys(each.evidence for each in costliest)]
-    most = {question: _changed_most(question, lanes, axis, results) for question in UNCLAIMED}
-    found_most = [f"- Largest change of *{question}* on a CPU: {of.first}" for question, of in most.items() if of]
-    findings = "\n".join([claims.findings(rows, axis), *found_most])
-    places = {question: (BEGIN_CLAIM, END_CLAIM, text) for question, text in claims.of_questions(rows).items()}
-    for question, of in most.items():
-        places[question] = (BEGIN_MOST, END_MOST, of.page if of else "Nothing of it has changed.")
+    places = {question: (*CLAIM, text) for question, text in claims.of_questions(rows).items()}
+    findings = [claims.findings(rows, axis)]
+    for question in UNCLAIMED:
+        told, text = _changed_most(question, lanes, axis, results)
+        places[question] = (*MOST, text)
+        findings += [f"- Largest change of *{question}* on a CPU: {escape(f'{each.brief}.')}" for each in told[:1]]
     pages = {f"docs/questions/{question}.md": place for question, place in places.items()}
     return {
-        "README.md": between("README.md", (BEGIN, END, findings), *_shown(results, machine, lane)),
+        "README.md": between("README.md", (*FINDINGS, "\n".join(findings)), *_shown(results, machine, lane)),
         **{page: between(page, place) for page, place in pages.items()},
         "docs/generated/recorded.md": recorded(results, lanes, axis, certificates),
         "docs/generated/answers.md": "\n".join(
@@ -96,33 +94,18 @@ def by_lane(launches: Iterable[Launch]) -> dict[str, History]:
     return {environment: history(of) for environment, of in itertools.groupby(sorted(launches, key=key), key)}
 
 
-class Most(NamedTuple):
-    """What changed most in a question, in the lane that has most releases of it: a time first, then of bytes and counts."""
-
-    machine: str
-    environment: str
-    told: list[compare.Told]
-
-    @property
-    def page(self) -> str:
-        head = f"What changed most from one release to another (`results/{self.machine}`, `{self.environment}`):"
-        return "\n".join([head, "", *(f"- {escape(each.evidence)}" for each in self.told)])
-
-    @property
-    def first(self) -> str:
-        """A time in short."""
-        return escape(f"{self.told[0].brief}.")
-
-
-def _changed_most(question: str, lanes: Mapping[str, Mapping[str, History]], axis: Axis, results: Path) -> Most | None:
-    """None where nothing of the question has been measured, or nothing changed."""
+def _changed_most(
+    question: str, lanes: Mapping[str, Mapping[str, History]], axis: Axis, results: Path
+) -> tuple[list[compare.Told], str]:
+    """What changed most in a question, in the lane that has most releases of it: a time first, then of bytes and counts;
+    and what its page says of that."""
     of_lane: dict[tuple[str, str], History] = {}
     for machine, of in lanes.items():
         for environment, every in of.items():
             if of_question := {one: releases for one, releases in every.items() if one.question == question}:
                 of_lane[machine, environment] = History(of_question)
     if not of_lane:
-        return None
+        return [], "Nothing of it has changed."
     machine, environment = max(of_lane, key=lambda lane: len({tag for of in of_lane[lane].values() for tag in of}))
     found = of_lane[machine, environment]
     happened = steps.of_history(found, axis)
@@ -130,7 +113,9 @@ def _changed_most(question: str, lanes: Mapping[str, Mapping[str, History]], axi
     for step in steps.largest(happened):
         most.setdefault("time" if step.series.varies else step.series.unit, step)
     chosen = [most[kind] for kind in sorted(most, key=lambda kind: kind != "time")]
-    return Most(machine, environment, _told(chosen, happened, found, results, machine))
+    told = _told(chosen, happened, found, results, machine)
+    head = f"What changed most from one release to another (`results/{machine}`, `{environment}`):"
+    return told, "\n".join([head, "", *(f"- {escape(each.evidence)}" for each in told)])
 
 
 def _told(
@@ -146,7 +131,7 @@ def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]
     if not {*SHOWN} <= compare.releases_of(results, machine):
         return []
     lines = compare.text(compare.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
-    return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
+    return [(*OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
 
 
 def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -> str:

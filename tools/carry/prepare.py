@@ -9,7 +9,7 @@ import stat
 import subprocess
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import requests
@@ -27,7 +27,7 @@ from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from ..index import TIMEOUT, configured_index, value_in, without_secrets
-from .reduce import Code, reduce_wheel
+from .reduce import reduce_wheel
 
 NVIDIA = re.compile(r"(cuda[A-Z]|__cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvtx|nvrtc|nvJitLink|cuFile)")
 """What the symbols of NVIDIA's libraries begin with. Those of the driver are looked for by name when they are
@@ -35,6 +35,9 @@ called."""
 
 STANDING_IN = {"nccl": ("nccl/lib", "libnccl.so.2"), "nvshmem": ("nvshmem/lib", "libnvshmem_host.so.3")}
 """What symbols begin with -> the folder beside other packages of NVIDIA's, and the library, for which a stub stands."""
+
+CASE = re.compile(r"([^\s.]+)\S* '([^']*)' '([^']*)'")
+"""A case as it is stored: question, variant and size."""
 
 PIECE = 2**22
 
@@ -52,7 +55,7 @@ def prepare(
 ) -> Path:
     """The folder in `work` with what is packed of a release for Python `python` and GPUs of `architecture` (90 for sm_90).
     Beside it the unpacked wheel lies in WHEEL. The recorder's cases are read from `results`. Raises UserError."""
-    cases = recorded_calls(results, release.tag)
+    recorded = recorded_calls(results, release.tag)
     work.mkdir(parents=True, exist_ok=True)
     wheel, sha256 = _fetched(release, python, work, lock, tell)
     unpacked = _once(work / WHEEL, lambda to: _extract(wheel, to), "Unpacking the wheel", tell)
@@ -61,7 +64,19 @@ def prepare(
         code = reduce_wheel(unpacked, to / SITE, architecture, lambda name: tell(f"Reducing {name}"))
         asked = asked_of_others(libraries(to / SITE))
         make_stubs(asked, to / STUBS)
-        about = _about(release, python, architecture, (wheel.name, sha256), code, asked, cases, unpacked)
+        cases = [(*CASE.findall(case)[0], sorted(seen)) for case, seen in recorded.items()]
+        about = About(
+            release=release.tag,
+            python=python,
+            cuda=value_in((unpacked / "torch" / "version.py").read_text(encoding="utf-8"), "cuda"),
+            architecture=architecture,
+            wheel=wheel.name,
+            sha256=sha256,
+            code=f"with device code for sm_{architecture} only ({code.units} units, {code.bytes:,} B)",
+            asked=sorted({symbol.name for symbol in asked if NVIDIA.match(symbol.name)}),
+            library_calls={case_of(*case): seen for *case, seen in cases if seen},
+            known=sorted({question for question, *_ in cases}),
+        )
         write_atomically(to / ABOUT, json.dumps(asdict(about), indent=1))
 
     return _once(work / "payload", reduce, "Reducing it", tell)
@@ -152,32 +167,6 @@ def recorded_calls(results: Path, tag: str) -> dict[str, set[str]]:
             f"{tag[1:]}`."
         )
     return found
-
-
-def _about(
-    release: Release, python: str, architecture: int, wheel: tuple[str, str], code: Code,
-    asked: Iterable[Symbol], cases: Mapping[str, set[str]], unpacked: Path,
-) -> About:  # fmt: skip
-    """`wheel` is the name of its file, and its sha256."""
-    calls, known = {}, set()
-    for case, seen in cases.items():
-        benchmark, variant, size = re.fullmatch(r"(\S+) '([^']*)' '([^']*)'", case).groups()  # type: ignore[union-attr]
-        question = benchmark.partition(".")[0]
-        known.add(question)
-        if seen:
-            calls[case_of(question, variant, size)] = sorted(seen)
-    return About(
-        release=release.tag,
-        python=python,
-        cuda=value_in((unpacked / "torch" / "version.py").read_text(encoding="utf-8"), "cuda"),
-        architecture=architecture,
-        wheel=wheel[0],
-        sha256=wheel[1],
-        code=f"with device code for sm_{architecture} only ({code.units} units, {code.bytes:,} B)",
-        asked=sorted({symbol.name for symbol in asked if NVIDIA.match(symbol.name)}),
-        library_calls=calls,
-        known=sorted(known),
-    )
 
 
 def make_stubs(asked: Iterable[Symbol], folder: Path) -> None:

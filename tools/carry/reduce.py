@@ -27,9 +27,6 @@ DROPPED = ("torch/bin/protoc", "torch/bin/test_", "torch/lib/libshm", "torch/sha
 LOADED = ("torch/lib/libshm.so",)
 """Files that begin as DROPPED does and are loaded."""
 
-LIST_OF_FILES = "RECORD"
-"""The file in a package's metadata that lists what a wheel installs: what is left out of it would be missing."""
-
 LIBRARY = re.compile(r"\.so(\.|$)")
 HEADERS = "torch/include/"
 NEVER_LOADED_SECTIONS = (".symtab", ".strtab", ".comment")
@@ -154,7 +151,7 @@ def reduce_wheel(source: Path, target: Path, architecture: int, tell: Callable[[
     for path in sorted(source.rglob("*")):
         name = path.relative_to(source).as_posix()
         dropped = name.startswith(DROPPED) and not name.startswith(LOADED)
-        dropped |= path.suffix in (".a", ".cuh", ".pyi") or path.name == LIST_OF_FILES
+        dropped |= path.suffix in (".a", ".cuh", ".pyi") or path.name == "RECORD"  # it lists what is left out, too
         if not path.is_file() or (dropped and not name.startswith(HEADERS)):
             continue
         to = target / path.relative_to(source)

@@ -137,7 +137,7 @@ class Launch(Struct, frozen=True):
             raise ValueError(f"its '{wrong}' is no name of at most {LONGEST_NAME} printable characters")
         if not isinstance(launch.facts.get("conditions", {}), dict):
             raise ValueError("its 'facts.conditions' are no object")
-        is_time = metric_of(launch.benchmark).is_positive
+        is_time = metric_of(launch.benchmark).varies
         for case in launch.cases:
             value = case.value
             if value is None and not case.samples and not case.reason:
