@@ -14,13 +14,13 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (35_215, 26_000),
-    "lines of Python in torch_history": (22_142, 15_000),
-    "lines of Python in tests": (22_515, 17_000),
+    "lines of Python outside tests": (34_692, 26_000),
+    "lines of Python in torch_history": (21_761, 15_000),
+    "lines of Python in tests": (21_706, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
-    "commands": (18, 16),
-    "options of commands": (78, 80),
+    "commands": (16, 16),
+    "options of commands": (75, 80),
     "words of the README": (450, 450),
     "words of documents": (42_000, None),
     "MiB of results": (40, 40),
