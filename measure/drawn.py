@@ -16,20 +16,21 @@ from typing import Any
 WORKLOAD = "saved_tensors"
 """Its inputs hold all their tensors in `tensors`, drawn by NumPy and then copied to the device one by one."""
 
-_FILES = [os.memfd_create(WORKLOAD) for _ in range(32)]
-"""Files in memory, more than there are sizes, made here so that every process forked from this one has them. They end with
-the last."""
+_FILES = [os.memfd_create(WORKLOAD) for _ in range(32)] if hasattr(os, "memfd_create") else []
+"""Files in memory, one for each size, made here so that every process forked from this one has them. They end with the last.
+Pythons that are built for an old glibc, as uv's are, have none."""
 
 
 def once(workload: ModuleType, size: str, seed: int) -> Any:
     """`workload`, with an `inputs` that copies to the device what was drawn on the host; itself where it is not WORKLOAD."""
     if workload.__name__.rpartition(".")[2] != WORKLOAD:
         return workload
-    file = _FILES[list(workload.sizes).index(size)]
-    drawn = _read(file, seed)
+    files = _FILES[list(workload.sizes).index(size) :][:1]
+    drawn = next((_read(file, seed) for file in files), None)
     if drawn is None:
         drawn = workload.inputs(size, "cpu", seed)
-        _write(file, seed, drawn)
+        for file in files:
+            _write(file, seed, drawn)
 
     def inputs(size: str, device: str, seed: int) -> Any:
         tensors = [of.detach().to(device).requires_grad_(of.requires_grad) for of in drawn.tensors]

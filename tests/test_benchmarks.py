@@ -42,6 +42,8 @@ def discover(root, torch_version):
         found[benchmark.name] = {
             "version": benchmark.version,
             "unit": benchmark.unit,
+            "param_names": benchmark.param_names,
+            "params": benchmark.params,
             "metrics": list(type(benchmark.func.__self__)._workload.METRICS),
         }
     assert sys.modules["workloads"].__file__.startswith(root), sys.modules["workloads"].__file__
@@ -215,6 +217,12 @@ except SkipNotImplemented as reason:
 
 CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "bad fork": ("print(torch.cuda._is_in_bad_fork())", {}),
+    "a fork after CUDA was asked": (
+        "torch.cuda.is_available()\nif not (child := os.fork()):\n"
+        "    print(torch.cuda._is_in_bad_fork() == hasattr(torch._C, '_cuda_getDeviceCount'))\n"
+        "    sys.stdout.flush()\n    os._exit(0)\nos.waitpid(child, 0)",
+        {},
+    ),
     "first metric": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
     "other metrics": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_allocations', 'track_time'])", {}),
     "second time": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_time', 'track_allocations'])", {}),
@@ -264,6 +272,7 @@ SAMPLES = "track_time {'samples': [0.25, 0.5], 'number': 1}"
 PEAK = f"track_peak_memory {3 * 50 * 7 * 4}"
 SAID = {
     "bad fork": ["False"],
+    "a fork after CUDA was asked": ["True"],
     "first metric": ["built", "timed", "profiled", PEAK],
     "other metrics": ["track_allocations 3", SAMPLES],
     "second time": ["built", "timed", "profiled", SAMPLES, "track_allocations 3"],
@@ -279,6 +288,16 @@ whose process was ended is not. What cannot be told costs no number. After disco
 @pytest.mark.parametrize("child", SAID)
 def test_what_a_child_builds_times_profiles_and_answers(children, child):
     assert children.said[child] == SAID[child]
+
+
+def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites):
+    for name, benchmark in suites["in place"].items():
+        assert benchmark["param_names"] == ["variant", "size"], name
+        assert all(value == repr(value.strip("'")) for values in benchmark["params"] for value in values), name
+    assert suites["in place"]["intersection.Intersection.track_time"]["params"] == [
+        ["'eager'", "'scripted'", "'traced'", "'compiled'", "'in_place'", "'stacked_eager'", "'stacked_scripted'"],
+        ["'small'", "'paper'"],
+    ]
 
 
 def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_environment(children):

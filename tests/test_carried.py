@@ -344,6 +344,18 @@ def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(tmp_pat
     assert "ncclNew was called" in loud.stderr
 
 
+def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path):
+    code = "extern int cublasCreate(void); int f(void) { return cublasCreate(); }"
+    path = compiled(tmp_path / "libuser.so", code, "-shared")
+    about = plain_about(asked=sorted(s.name for s in asked_of_others([path]) if carry.NVIDIA.match(s.name)))
+    assert about.asked == ["cublasCreate"]
+    (tmp_path / "farm" / "cu").mkdir(parents=True)
+    with pytest.raises(UserError, match="asks this machine's libraries for cublasCreate"):
+        carried._refuse_missing(about, tmp_path / "farm")
+    compiled(tmp_path / "farm" / "cu" / "libcublas.so", "int cublasCreate(void) { return 0; }", "-shared")
+    carried._refuse_missing(about, tmp_path / "farm")
+
+
 def plain_about(**changed: Any) -> About:
     stored = {"release": "v2.15.0", "python": "3.12", "cuda": "13.2", "architecture": 90, "wheel": "torch.whl"}
     stored |= {"sha256": "0" * 64, "code": "of sm_90 only", "asked": [], "library_calls": {}, "known": []}

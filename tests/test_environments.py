@@ -161,6 +161,15 @@ def test_lock_without_a_digest_is_refused(lane, conf):
     assert f"has no sha256 of sympy==1.13.1, which v2.0.1 needs on Python {LANE}" in refusal(lane, conf)
 
 
+def test_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    environments.write_atomically(path, "old")
+    monkeypatch.setattr(environments.os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        environments.write_atomically(path, "new, and longer")
+    assert path.read_text() == "old"
+
+
 def test_environment_is_rebuilt_when_its_requirements_change(lane, conf, uv, monkeypatch):
     folder = install(lane, conf, "v2.0.1")
     (folder / "of the old one").touch()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv import util
 from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
@@ -113,6 +114,42 @@ def test_launch_keeps_samples_case_by_case(tmp_path):
     facts = dict(launch.facts)
     assert facts.pop("load") >= 0
     assert facts == FACTS
+
+
+def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_path, warned):
+    path = file_of(tmp_path)
+    append_launches(path, [some_launch("aa"), some_launch("bb")])
+    path.write_bytes(path.read_bytes()[:-40])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
+    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
+    append_launches(path, [some_launch("cc")])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
+
+
+def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch):
+    import asv.commands.find
+    import asv.commands.run
+
+    for command in (asv.commands.run, asv.commands.find):
+        monkeypatch.setattr(command, "Results", Results)
+    recording.setup()
+    assert asv.commands.run.Results is RecordedResults
+    assert asv.commands.find.Results is RecordedResults
+
+
+def test_each_case_keeps_its_own_exit_status(tmp_path):
+    empty = "asv: failed to parse benchmark result: Expecting value: line 1 column 1 (char 0)"
+    given = answer([None] * 4)
+    ends = [("", -11), (empty, -257), ("", 3), ("asv: benchmark timed out (timeout 300s)", util.TIMEOUT_RETCODE)]
+    SAID.update({i: Told({}, output, status) for i, (output, status) in enumerate(ends)})
+    keep(tmp_path, TIME, given._replace(errcode=3))
+    words = [case.reason for case in stored(tmp_path)[0].cases]
+    assert words[0].startswith("the process was ended by signal 11 ")
+    assert words[1:] == [
+        "the process ended without an answer",
+        "the process ended with exit status 3 and no answer",
+        f"{OURS}benchmark timed out (timeout 300s)",
+    ]
 
 
 def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp_path):

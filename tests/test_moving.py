@@ -129,7 +129,7 @@ def command(*arguments):
 
 
 def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
-    file = tmp_path / "requirements.txt"
+    file = tmp_path / "requirements.in"
     file.write_text("torch==2.3.1\ntorchvision==0.18.1\n")
     answer = command(file, "--to", "2.13.0", "--gpu", "GTX 1080", "--json")
     assert answer.exit_code == 3, answer.output

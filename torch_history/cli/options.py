@@ -46,9 +46,14 @@ def is_given(context: click.Context, option: click.Parameter) -> bool:
     return context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
 
 
-def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
+def whole_lane(value: str) -> str:
     """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
+
+
+def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """`whole_lane` of an option."""
+    return whole_lane(value)
 
 
 def from_here(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:

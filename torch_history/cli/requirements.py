@@ -22,13 +22,14 @@ WIDTH, INDENT = 80, 14
 """Columns of a line, and where its words begin."""
 
 
-SUFFIXES = (".lock", ".toml", ".txt", ".yaml", ".yml")
+SUFFIXES = (".in", ".lock", ".toml", ".txt", ".yaml", ".yml")
 """Of files of requirements, by which they are told from files that are measured."""
 
 
-def move(file: Path, last: str, gpu: str, lane: str, form: str) -> tuple[str, bool]:
+def move(file: Path, last: str, gpu: str, environment: str, form: str) -> tuple[str, bool]:
     """What moving the torch of `file` to a newer release brings, in words of a `form` (text, json or markdown), and whether
-    it can work as the file stands. `last`: a release, or a newer file. Nothing is installed, and no network is asked."""
+    it can work as the file stands. `last`: a release, or a newer file; `environment`: a lane as results/ names it. Nothing
+    is installed, and no network is asked."""
     from ..releases import moving
     from ..releases.requirement_files import read
     from ..releases.wheels import FILE, load
@@ -49,7 +50,7 @@ def move(file: Path, last: str, gpu: str, lane: str, form: str) -> tuple[str, bo
         "changed_too": [row.name for row in rows if row.changed],
         "rows": {row.name: row.words for row in rows},
         "on_the_way": moving.points(old, new, suite.axis),
-        "measured": _measured(suite, f"release-py{lane}", old, new),
+        "measured": _measured(suite, environment, old, new),
     }
     own = f"torch-history upgrade mine.py --from {old.version} --to {new.version}"
     answer |= {"recommended": _recommended(answer), "next": "" if answer["stops"] else own}

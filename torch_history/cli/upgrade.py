@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .explain import MINUTES
-from .options import duration, gigabytes, is_given
+from .options import duration, gigabytes, is_given, whole_lane
 from .output import say_taken
 from .requirements import SUFFIXES, move
 from .suite import DEFAULT_LANE
@@ -79,9 +79,9 @@ def upgrade(
     """
     from ..analysis.compare import failing, parse_fail_on
 
-    if workload.suffix in SUFFIXES:
+    if workload.suffix.lower() in SUFFIXES:
         _refuse_measuring(click.get_current_context())
-        said, can_work = move(workload, options["new"] or "", gpu or "", options["lane"], form or "text")
+        said, can_work = move(workload, options["new"] or "", gpu or "", whole_lane(options["lane"]), form or "text")
         click.echo(said)
         sys.exit(0 if can_work else FAILED)
     if gpu:

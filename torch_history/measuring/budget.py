@@ -1,5 +1,6 @@
 """Which cases are worth another round, and how long will it take until all is told?"""
 
+import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -140,7 +141,7 @@ def effort(
     found = history([*beside, *launches])
     ours = {(launch.benchmark, case.parameters) for launch in launches for case in launch.cases}
     told = _divided(found, pairs) if divides else set()
-    needed, with_luck = forecast(found, pairs), forecast(found, pairs, LUCK)
+    needed, with_luck = forecast(found, pairs), functools.cache(lambda: forecast(found, pairs, LUCK))
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
@@ -165,8 +166,9 @@ def effort(
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             if taken >= FORECAST_FROM and wants > MOST_ROUNDS:
                 hopeless += 1
-                if (lucky := taken * with_luck.get((change.series, pair), math.inf)) <= MOST_ROUNDS:
-                    doubtful[case] = More(pair, lucky - taken, 0)
+                if taken * with_luck().get((change.series, pair), math.inf) <= MOST_ROUNDS:
+                    both = dict.fromkeys((*(doubtful[case].releases if case in doubtful else ()), *pair))
+                    doubtful[case] = More(tuple(both), 1.0, 0)
                 continue
             undecided += 1
             single += taken < 2 and wants == 2
@@ -207,7 +209,9 @@ def forecast(
         series = list(fit.levels)
         now = evidence_between(fit, pairs)
         waiting = now.judged(error_rates(now)).code == UNDECIDED
-        for times in TIMES if waiting.any() else ():
+        for times in TIMES:
+            if not waiting.any():
+                break
             after = evidence_between(fit.with_rounds(times), pairs)
             # An error may be infinite, and no estimate moves by more than a factor of e.
             moved = luck * np.sqrt(np.maximum(np.minimum(now.error, 1.0) ** 2 - after.error**2, 0.0))

@@ -70,7 +70,8 @@ class Server(contextlib.AbstractContextManager["Server"]):
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self.stop()
-        else:
+        elif not self._closed:
+            self._closed = True
             self._spawner.close()
         self.turns.close()
 

@@ -297,7 +297,7 @@ class Session:
         if not found.undecided:
             return dict(work), f"Round {turn}. {told}. Growth of memory is measured once more."
         first = sum(more.undecided for more in chosen.values())
-        begin = f" The quickest {first} of them come first." if first < found.undecided else ""
+        begin = f" The quickest {first} of them come first." if 0 < first < found.undecided else ""
         return dict(work), (
             f"Round {turn}. {told}. {still} still inconclusive, which takes about {minutes(found.seconds)}. "
             f"{minutes(left)} of the budget are left.{begin}"

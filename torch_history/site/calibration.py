@@ -48,7 +48,8 @@ the release a third time, with delays of 5, 10 or 20 % of a call, each planted i
 times as much in single calls of a sequence. Changes in half of all cases are easier to find than one alone. Counts are
 measured with one more operator, with 4 KiB more at the peak, and with a failure in every case. Sessions, rounds, budget and
 verdicts are those of results. The margin is {MARGIN:.0%}, and {CALL_MARGIN:.0%} for single calls. At most {FALSE_RATE:.0%}
-of the reported changes may be false. The measurements are in `results/<machine>/{FOLDER}/`."""
+of the reported changes may be false. The measurements are in `results/<machine>/{FOLDER}/`.
+"""
 
 
 def document(results: Path, lanes_of: Mapping[str, Sequence[LaneEvidence]]) -> str:

@@ -141,7 +141,7 @@ class Evidence(Struct, frozen=True):
 def moved_alike(reproduced: tuple[float, float] | None, ratio: float) -> bool:
     """Whether a script's two numbers have the ratio of the suite's, up to half of it on a logarithmic scale."""
     old, new = reproduced or (0.0, 0.0)
-    # Half as SHARE in analysis/causes.py.
+    # As SHARE in analysis/causes.py.
     return min(old, new) > 0 and abs(math.log(new / old / ratio)) <= 0.5 * abs(math.log(ratio))
 
 

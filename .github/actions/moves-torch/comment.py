@@ -36,7 +36,7 @@ LIMITS, WORSE = "slower:5%,hungrier:1%,broke", "5 % slower or more, takes 1 % mo
 """What a file of one's own must not do, as `upgrade --fail-on` takes it and in words."""
 
 FAILED, CANNOT_WORK = 3, 3
-"""Exit codes of `upgrade` and `requirements`."""
+"""Exit codes of `upgrade`, of a file of one's own and of requirements."""
 
 
 def main() -> None:
