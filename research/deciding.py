@@ -92,16 +92,17 @@ def commit(checkout: Path) -> str:
 
 
 def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str) -> str:
-    """The page with the lines of this machine's table; those of other machines stay."""
+    """The page with the lines of this table in place of an earlier one; those of other machines and minutes stay."""
     lead = (
         "`make bench-deciding` writes this page. The newest release is compared with itself, and with planted time. *False* "
         "counts what was called changed and was not. The last columns count the SLOWER among times that grew so much."
     )
     other = f" and {commit(asked.other)} (other)" if asked.other else ""
-    heading = f"{machine}: {asked.minutes} minutes of {asked.question} with {commit(Path())} (this){other}"
+    measured = f"{machine}: {asked.minutes} minutes of {asked.question} "
+    heading = f"{measured}with {commit(Path())} (this){other}"
     table = [f"|{'|'.join(line)}|" for line in (COLUMNS, ["-:"] * len(COLUMNS), *lines)]
     before = PAGE.read_text(encoding="utf-8").split("\n## ")[1:] if PAGE.exists() else []
-    kept = [section for section in before if not section.startswith(f"{machine}: ")]
+    kept = [section for section in before if not section.startswith(measured)]
     sections = sorted([*kept, "\n".join([heading, "", *table, ""])])
     return "\n## ".join([f"# How many comparisons a minute decides\n\n{lead}\n", *sections])
 
