@@ -159,15 +159,15 @@ def require_own(question: str, variant: str, size: str, device: str) -> None:
 
 def runs(capability: str, archs: list) -> bool:
     """Whether a wheel built for `archs` runs on `capability` ("sm_90"): binary code of the same major and no later minor,
-    or an older `compute_XX`, which the driver compiles. Source: CUDA's rules of binary and PTX compatibility."""
+    or an older `compute_XX`, which the driver compiles; `a` is for that GPU alone, `f` for its major. Source: CUDA's rules
+    of binary and PTX compatibility."""
     have = int(capability.split("_")[1])
     for arch in archs:
         kind, number = arch.split("_")
-        digits = int("".join(c for c in number if c.isdigit()))
-        exact_only = not number.isdigit()
-        if kind == "compute" and digits <= have and not exact_only:
+        digits = int(number.rstrip("af"))
+        if digits == have or (digits < have and kind == "compute" and number.isdigit()):
             return True
-        if kind == "sm" and digits // 10 == have // 10 and (digits == have if exact_only else digits <= have):
+        if digits < have and digits // 10 == have // 10 and not number.endswith("a"):
             return True
     return False
 

@@ -13,7 +13,7 @@ import pickle
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-WORKLOAD = "saved_tensors"
+WORKLOAD = "workloads.saved_tensors"
 """Its inputs hold all their tensors in `tensors`, drawn by NumPy and then copied to the device one by one."""
 
 _FILES = [os.memfd_create(WORKLOAD) for _ in range(32)] if hasattr(os, "memfd_create") else []
@@ -23,7 +23,7 @@ Pythons that are built for an old glibc, as uv's are, have none."""
 
 def once(workload: ModuleType, size: str, seed: int) -> Any:
     """`workload`, with an `inputs` that copies to the device what was drawn on the host; itself where it is not WORKLOAD."""
-    if workload.__name__.rpartition(".")[2] != WORKLOAD:
+    if workload.__name__ != WORKLOAD:
         return workload
     files = _FILES[list(workload.sizes).index(size) :][:1]
     drawn = next((_read(file, seed) for file in files), None)

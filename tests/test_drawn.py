@@ -81,11 +81,12 @@ def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(drawn):
         Tensor.log.clear()
 
 
-def test_without_files_in_memory_each_case_draws_for_itself(drawn, monkeypatch):
+def test_without_files_in_memory_each_case_draws_for_itself_and_so_does_an_own_file(drawn, monkeypatch):
     monkeypatch.setattr(drawn, "_FILES", [])
     for _ in range(2):
         assert drawn.once(WORKLOAD, "small", 7).inputs("small", "cuda", 7).script == "chain"
     assert Tensor.log.count("drawn small 7") == 2
+    assert drawn.once(own := ModuleType("saved_tensors"), "small", 7) is own
 
 
 def test_other_size_and_other_seed_are_drawn_anew(drawn):

@@ -393,6 +393,7 @@ def test_sizes_are_the_devices_unless_asked_for(system, monkeypatch, on, asked, 
         *(("sm_103", "sm_100a", False), ("sm_100", "sm_103", False), ("sm_120", "sm_90 sm_100", False)),
         *(("sm_120", "sm_120", True), ("sm_121", "sm_120", True), ("sm_120", "compute_120", True)),
         *(("sm_100", "sm_120", False), ("sm_90", "", False)),
+        *(("sm_103", "sm_100f", True), ("sm_120", "compute_100f", False), ("sm_103", "compute_100a", False)),
         ("sm_90", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", False),  # 2.0.1 on an H200
         ("sm_70", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", False),  # 2.11.0 on a V100
     ],

@@ -30,7 +30,6 @@ class Release(Struct, frozen=True, forbid_unknown_fields=True):
     date_source: Literal["index", "project", "published", "estimated"]
     pythons: Annotated[tuple[str, ...], Meta(min_length=1)]
     cuda: str
-    archs: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
     yanked: str = ""
 
