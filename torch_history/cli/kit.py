@@ -14,16 +14,12 @@ from ..system import program
 from ..system.errors import UserError
 from . import suite as suites
 from .certify import ask
-from .options import WHOLE_PATH, WithFormer, duration, python_option
+from .options import WHOLE_PATH, duration, python_option
 from .output import console, plain
 from .run import Asked, LikeRun
 
 
-class _Kit(WithFormer):
-    former = {"carry": "`python -m tools.carry`, in a clone", "make": "`python -m tools.kit`, in a clone"}
-
-
-@click.group(cls=_Kit)
+@click.group()
 def kit() -> None:
     """Measure on a machine that reaches no network. See docs/machines.md."""
 

@@ -46,6 +46,13 @@ def is_given(context: click.Context, option: click.Parameter) -> bool:
     return context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
 
 
+def form_of(as_json: bool, as_markdown: bool) -> str:
+    """`json`, `markdown` or `text`. Raises UsageError for both."""
+    if as_json and as_markdown:
+        raise click.UsageError("--json and --markdown exclude each other. Choose one.")
+    return "json" if as_json else "markdown" if as_markdown else "text"
+
+
 def whole_lane(value: str) -> str:
     """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value

@@ -16,7 +16,7 @@ import click
 from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import LANE_HELP, WHOLE_PATH, Command, lane, site_address
+from .options import LANE_HELP, WHOLE_PATH, Command, form_of, lane, site_address
 from .output import bold, console, machine_of, plain
 from .suite import DEFAULT_LANE
 
@@ -125,8 +125,7 @@ def compare_stored(
         return
     if not new:
         raise click.UsageError("Name the other release, too.")
-    if as_json and as_markdown:
-        raise click.UsageError("--json and --markdown exclude each other. Choose one.")
+    form = form_of(as_json, as_markdown)
     if url and not as_markdown:
         raise click.UsageError("--url is for the link in the Markdown. Add --markdown.")
     if url and workload:
@@ -157,9 +156,9 @@ def compare_stored(
         skipped = [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
         raise UserError(" ".join([str(error), *skipped])) from error
     failed = said.failing(comparison, limits)
-    if as_json:
+    if form == "json":
         click.echo(said.as_json(comparison, failed))
-    elif as_markdown:
+    elif form == "markdown":
         link = ""
         if url:
             from urllib.parse import urlencode

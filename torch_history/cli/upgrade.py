@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .explain import MINUTES
-from .options import duration, gigabytes, is_given, whole_lane
+from .options import duration, form_of, gigabytes, is_given, whole_lane
 from .output import say_taken
 from .requirements import SUFFIXES, move
 from .suite import DEFAULT_LANE
@@ -54,15 +54,16 @@ EXPLAIN_BUDGET = "30m"
     help="Keep environments below this, such as 20GB, by removing those that are not needed.",
 )
 @click.option("--fail-on", help=f"Exit code {FAILED} where a function changed so much, such as slower:5%,broke.")
-@click.option("--markdown", "form", flag_value="markdown", help="Print Markdown, for a pull request.")
-@click.option("--json", "form", flag_value="json", help="Print JSON.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for a pull request.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def upgrade(
     workload: Path,
     old: str | None,
     gpu: str | None,
     explaining: float | None,
     fail_on: str | None,
-    form: str | None,
+    as_json: bool,
+    as_markdown: bool,
     **options: Any,
 ) -> None:
     """Say what an upgrade changes in WORKLOAD, and since when.
@@ -79,9 +80,10 @@ def upgrade(
     """
     from ..analysis.compare import failing, parse_fail_on
 
+    form = form_of(as_json, as_markdown)
     if workload.suffix.lower() in SUFFIXES:
         _refuse_measuring(click.get_current_context())
-        said, can_work = move(workload, options["new"] or "", gpu or "", whole_lane(options["lane"]), form or "text")
+        said, can_work = move(workload, options["new"] or "", gpu or "", whole_lane(options["lane"]), form)
         click.echo(said)
         sys.exit(0 if can_work else FAILED)
     if gpu:
@@ -100,7 +102,7 @@ def upgrade(
     say_taken(own)
     old = upgrading.installed_version(os.environ) if old == INSTALLED else old
     asked = upgrading.Asked(file=str(workload), own=own, old=old, explaining=explaining or 0.0, **options)
-    words = upgrading.FORMS[form or "text"]
+    words = upgrading.FORMS[form]
     found = upgrading.upgraded(asked, lambda answer: click.echo(words(answer, failing(answer.comparison, limits))))
     if found is None or not found.ran:
         sys.exit(NOTHING_RAN)
@@ -111,7 +113,9 @@ def upgrade(
 def _refuse_measuring(context: click.Context) -> None:
     """Raises UsageError where an option is given that says how to measure."""
     for option in context.command.params:
-        if option.name not in ("workload", "new", "gpu", "lane", "form") and is_given(context, option):
+        if option.name not in ("workload", "new", "gpu", "lane", "as_json", "as_markdown") and is_given(
+            context, option
+        ):
             raise click.UsageError(
                 f"{option.opts[0]} is for a file of your own. Requirements are read, and nothing is measured."
             )
