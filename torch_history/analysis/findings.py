@@ -14,6 +14,7 @@ from .verdicts import Change, bound, human, times
 LEAST_AMOUNT = 1e5  # bytes from which a change of several rows may be said as an amount, in MB
 ALIKE = 1.25  # how many times the least of several amounts the largest is at most, where they are told as one
 CPP = "cpp_"  # begin of variants that call the same operators from C++: they belong to the rest of their name
+MOST_NAMED = 3  # variants that a title names
 LONGEST_REASON = 160  # characters of the reason that a sentence gives for what no longer runs
 
 MISSING = (Verdict.BROKE, Verdict.FIXED)
@@ -27,6 +28,11 @@ class Row(Change):
     because: Because | None = None
     release: str = ""
     code: WhatChanged | None = None
+
+    @property
+    def variant(self) -> str:
+        """The one that says what is called, from Python or C++."""
+        return self.series.variant.removeprefix(CPP)
 
     @property
     def nearest(self) -> float:
@@ -77,11 +83,11 @@ class Finding:
             return self.because.title
         series = self.best.series
         metrics = dict.fromkeys(row.series.metric for row in self.rows)
-        question, metric = (name.replace("_", " ") for name in (series.question, " and ".join(metrics)))
-        variants = list(dict.fromkeys(_operator(row.series.variant) for row in self.rows))
+        question, metric = (name.replace("_", " ") for name in (series.question, _listed([*metrics])))
+        variants = list(dict.fromkeys(row.variant for row in self.rows))
         if self.verdict in MISSING:
-            return f"{question}, {series.case if self.cases == 1 else ' and '.join(variants)}"
-        return series.words if len(self.rows) == 1 else f"{question} {metric}, {' and '.join(variants)}"
+            return f"{question}, {series.case if self.cases == 1 else _listed(variants)}"
+        return series.words if len(self.rows) == 1 else f"{question} {metric}, {_listed(variants)}"
 
     @property
     def names(self) -> list[Name]:
@@ -90,7 +96,7 @@ class Finding:
             return []
         alone = self.cases == 1 if self.verdict in MISSING else len(self.rows) == 1
         question = self.best.series.question
-        return self.best.series.names if alone else [(question, _operator(row.series.variant)) for row in self.rows]
+        return self.best.series.names if alone else [(question, row.variant) for row in self.rows]
 
     @property
     def brief(self) -> str:
@@ -116,24 +122,29 @@ class Finding:
 
     def as_data(self) -> dict[str, Any]:
         """As JSON has it; docs/commands.md lists the keys. Rows are [benchmark, parameters]."""
-        best, ratios = self.best, self.ratios
+        best, ends = self.best, self.ratios
+        least, most = sorted(ends, key=lambda ratio: abs(math.log(ratio))) if ends else (None, None)
         return {
-            "title": self.title,
-            "words": self.words,
-            "question": best.series.question,
-            "metric": best.series.metric,
-            "verdict": self.verdict.words,
-            "kind": self.verdict.kind,
+            **{"title": self.title, "words": self.words},
+            **{"question": best.series.question, "metric": best.series.metric},
+            **{"verdict": self.verdict.words, "kind": self.verdict.kind},
             "release": best.release or (self.because.since if self.because else ""),
             "cases": self.cases,
-            "least": ratios and min(ratios, key=_far),
-            "most": ratios and max(ratios, key=_far),
+            "least": least,
+            "most": most,
             "nearest": None if math.isinf(best.nearest) else math.exp(best.nearest),
             "because": self.because.words if self.because else "",
             "class": self.code.kind.value if self.code else "",
             "explained": self.explained,
             "rows": [[row.series.benchmark, row.series.plain] for row in self.rows],
         }
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`; `a and b`; `a, b and c`; of more than MOST_NAMED the first of them, `a, b, c and 8 others`."""
+    left = len(names) - MOST_NAMED
+    *others, last = names if left <= 1 else [*names[:MOST_NAMED], f"{left} others"]
+    return " and ".join(filter(None, (", ".join(others), last)))
 
 
 def of_changes(
@@ -156,15 +167,11 @@ def group(rows: Iterable[Row]) -> list[Finding]:
 def _key(row: Row) -> tuple[object, ...]:
     series = row.series
     if row.verdict in MISSING:
-        return series.environment, series.question, row.verdict, row.release, _operator(row.series.variant), row.reason
+        return series.environment, series.question, row.verdict, row.release, row.variant, row.reason
     common = row.because is not None and row.because.is_common
-    belongs = row.because if common else _operator(row.series.variant)
+    belongs = row.because if common else row.variant
     of = series.unit if common and series.unit == "bytes" else series.metric
     return series.environment, series.question, of, row.verdict, row.release, common, belongs
-
-
-def _operator(variant: str) -> str:
-    return variant.removeprefix(CPP)
 
 
 def _finding(rows: Sequence[Row]) -> Finding:
@@ -198,20 +205,18 @@ def _how(finding: Finding) -> str:
         return "no longer runs"
     if verdict is Verdict.FIXED:
         return "runs now, and did not before"
-    alone = len(finding.rows) == 1
+    alone, factors = len(finding.rows) == 1, [max(ratio, 1 / ratio) for ratio in ratios or ()]
     if verdict in TIMES and ratios:
         word = "slower" if verdict is Verdict.SLOWER else "faster"
-        ends = sorted(_factor(verdict, ratio) for ratio in (best.low, best.high) if ratio)
+        ends = sorted(max(ratio, 1 / ratio) for ratio in (best.low, best.high) if ratio)
         interval = f" ({' to '.join(map(bound, ends))})" if alone and len(ends) == 2 else ""
-        return f"{_range([_factor(verdict, ratio) for ratio in ratios])} times {word}{interval}"
+        return f"{_range(factors)} times {word}{interval}"
     unit = best.series.unit
     numbers = f"{human(best.old, unit)} to {human(best.new, unit)}"
     rose = verdict in (Verdict.HUNGRIER, Verdict.MORE, Verdict.SLOWER)
-    many = ("more", "less") if unit == "bytes" else ("more", "fewer")
-    word = many[0] if rose else many[1]
+    word = "more" if rose else "less" if unit == "bytes" else "fewer"
     if not ratios:
         return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
-    factors = [max(ratio, 1 / ratio) for ratio in ratios]
     said = f"{_range(factors, UNSEEN)} times {word}"
     if unit == "bytes" and times(max(factors)) == UNSEEN:
         said = f"{amounts([abs((row.new or 0) - (row.old or 0)) for row in finding.rows if row.ratio])} {word}"
@@ -239,10 +244,6 @@ def amounts(bytes_of: Sequence[float]) -> str:
     return (least if least == most else f"{least} to {most}") + " MB" * is_large
 
 
-def _factor(verdict: Verdict, ratio: float) -> float:
-    return 1 / ratio if verdict is Verdict.FASTER else ratio
-
-
 UNSEEN = "1.00"  # a factor that reads as no change at all
 
 
@@ -253,10 +254,6 @@ def _range(factors: Iterable[float], unsaid: str = "") -> str:
     if least == most:
         return least
     return f"up to {most}" if least == unsaid else f"{least} to {most}"
-
-
-def _far(ratio: float) -> float:
-    return abs(math.log(ratio))
 
 
 def short(reason: str) -> str:
