@@ -26,7 +26,7 @@ def measured(seed: int, ratio: float, noise: float = 0.01) -> list[Launch]:
 def told_of(launches: list[Launch]) -> dict[str, Any]:
     found, tags = history(launches), [OLD, NEW]
     machine, facts = {"machine": "here", "device": "cpu"}, {tag: dict[str, Any]() for tag in tags}
-    return told(Lane(machine, "release-py3.11", found, tags, facts, [], [], pairs.EveryPair(found, tags)), 0)
+    return told(Lane(machine, "release-py3.11", found, tags, facts, [], {}, pairs.EveryPair(found, tags)), 0)
 
 
 def test_typical_is_the_mean_over_questions_of_the_means_over_their_cases():

@@ -142,8 +142,7 @@ def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -
     known, missed, told = evidence(results, machine), unconfirmed(results, machine, found), {}
     for old in tags[:-1]:
         said = compare.compared(machine, lane, old, tags[-1], found, facts, "cpu", known, "1")
-        not_again = {series for series, *pair in missed if pair == [old, tags[-1]]}
-        told[f"{old} {tags[-1]}"] = answer.in_short(replace(said, unconfirmed=not_again))
+        told[f"{old} {tags[-1]}"] = answer.in_short(replace(said, unconfirmed=missed.get((old, tags[-1]), ())))
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 

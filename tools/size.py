@@ -14,7 +14,7 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (34_701, 26_000),
+    "lines of Python outside tests": (34_700, 26_000),
     "lines of Python in torch_history": (21_773, 15_000),
     "lines of Python in tests": (21_790, 17_000),
     "rooms of torch_history": (9, 12),

@@ -149,16 +149,16 @@ def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, t
     }
 
 
-def unconfirmed(results: Path, machine: str, found: History) -> list[tuple[Series, str, str]]:
-    """Series and releases between which `explain` did not see a change again; what was measured since counts more."""
-    here, told = sources.here(), []
+def unconfirmed(results: Path, machine: str, found: History) -> dict[tuple[str, str], dict[Series, None]]:
+    """Two releases -> series of which `explain` did not see a change again; what was measured since counts more."""
+    here, told = sources.here(), defaultdict[tuple[str, str], dict[Series, None]](dict)
     for one in stored.read(results, machine):
         series = Series(one.environment, one.benchmark, one.parameters)
         launches = found.get(series, {})
         taken = [launch.started_at for tag in (one.old, one.new) for launch, _ in launches.get(tag, ())]
         is_present = here.get(one.benchmark, one.version) == one.version
         if one.verdict in stored.NOT_LOOKED_INTO and is_present and taken and max(taken) <= one.taken_at:
-            told.append((series, one.old, one.new))
+            told[one.old, one.new][series] = None
     return told
 
 

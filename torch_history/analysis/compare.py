@@ -265,7 +265,7 @@ def find(
         )
     of_asked = History({one: of for one, of in every_metric.items() if not metrics or one.metric in wanted[1]})
     others = other_places(results_dir, machine, environment, of_asked)
-    missed = {series for series, *pair in unconfirmed(results_dir, machine, of_asked) if pair == [old, new]}
+    missed = unconfirmed(results_dir, machine, of_asked).get((old, new), ())
     return replace(found, elsewhere=others.of(found.changes, old, new), unconfirmed=missed)
 
 
@@ -733,8 +733,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
     """Everything that was asked for, in the keys that docs/commands.md lists."""
     changes = [
         {
-            "question": change.series.question,
-            "metric": change.series.metric,
+            **{name: getattr(change.series, name) for name in ("question", "metric")},
             "parameters": change.series.plain,
             "benchmark": change.series.benchmark,
             "unit": change.series.unit or "count",

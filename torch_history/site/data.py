@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Lane:
     releases: list[str]
     facts: dict[str, dict[str, Any]]
     evidence: Sequence[Known]
-    unconfirmed: list[tuple[Series, str, str]]
+    unconfirmed: Mapping[tuple[str, str], Collection[Series]]
     every: pairs.EveryPair
 
     @functools.cached_property
@@ -206,8 +206,9 @@ def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison
     old, new = lane.releases[-2:]
     of = (lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device)
     found = compare.compared(*of, known=lane.evidence, threads=str(lane.machine.get("threads", "")))
-    missed = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
-    return replace(found, elsewhere=elsewhere.of(found.changes, old, new), unconfirmed=missed)
+    return replace(
+        found, elsewhere=elsewhere.of(found.changes, old, new), unconfirmed=lane.unconfirmed.get((old, new), ())
+    )
 
 
 def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
@@ -283,7 +284,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
         **{name: getattr(lane, name) for name in ("id", "machine", "environment", "words")},
         "series": [pairs.key(series) for series in lane.found],
         "evidence": [_evidence(one) for one in lane.evidence if one.environment == lane.environment],
-        "unconfirmed": [[[series.benchmark, *series.plain], old, new] for series, old, new in lane.unconfirmed],
+        "unconfirmed": [[[one.benchmark, *one.plain], *pair] for pair, of in lane.unconfirmed.items() for one in of],
         "changes": [lane.changes.get(tag) for tag in lane.releases],
         "steps": [
             {

@@ -30,10 +30,11 @@ def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> com
     facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
     code = of_times(changes, pair_of(lane.environment, old, new, lane.device))
     why, moved = causes.why(changed, *facts, lane.evidence, code), causes.moved(*facts, lane.device)
-    unseen = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
     threads, others = str(lane.machine.get("threads", "")), elsewhere.of(changed, old, new)
     of = *asked, changes, why, moved, every.one_sided(number), others, lane.device, threads
-    return compare.Comparison(*of, unconfirmed=unseen, alone=every.alone[number], code=code)
+    return compare.Comparison(
+        *of, unconfirmed=lane.unconfirmed.get((old, new), ()), alone=every.alone[number], code=code
+    )
 
 
 def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[str, Any]:
