@@ -98,11 +98,10 @@ def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str
         "counts what was called changed and was not. The last columns count the SLOWER among times that grew so much."
     )
     other = f" and {commit(asked.other)} (other)" if asked.other else ""
-    measured = f"{machine}: {asked.minutes} minutes of {asked.question} "
-    heading = f"{measured}with {commit(Path())} (this){other}"
+    heading = f"{machine}: {asked.minutes} minutes of {asked.question} with {commit(Path())} (this){other}"
     table = [f"|{'|'.join(line)}|" for line in (COLUMNS, ["-:"] * len(COLUMNS), *lines)]
     before = PAGE.read_text(encoding="utf-8").split("\n## ")[1:] if PAGE.exists() else []
-    kept = [section for section in before if not section.startswith(measured)]
+    kept = [section for section in before if not section.startswith(heading.split(" with ")[0])]
     sections = sorted([*kept, "\n".join([heading, "", *table, ""])])
     return "\n## ".join([f"# How many comparisons a minute decides\n\n{lead}\n", *sections])
 
