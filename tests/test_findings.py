@@ -53,12 +53,12 @@ def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
 
 def test_metrics_in_bytes_of_a_common_cause_are_one_finding_and_others_are_not() -> None:
     cause = Because("because a workspace is taken for each product", Basis.BY_HAND, "2.15.0")
-    rows = [changed("save", "a", 1.2, metric=metric) for metric in ("peak_memory", "peak_reserved", "allocations")]
+    metrics, names = ("peak_memory", "peak_reserved", "allocations"), ("save", "pack", "keep", "hold", "drop")
+    rows = [changed(name, "a", 1.2, metric=metric) for name in names for metric in metrics]
     joined, counted = of(*rows, why={row.series: cause for row in rows})
-    assert joined.title == "selection peak memory and peak reserved, save"
-    assert joined.cases == 1
-    assert [len(joined.rows), len(counted.rows)] == [2, 1]
-    assert len(of(*rows)) == 3
+    assert joined.title == "selection peak memory and peak reserved, save, pack, keep and 2 others"
+    assert [joined.cases, len(joined.rows), len(counted.rows)] == [5, 10, 5]
+    assert len(of(*rows)) == len(rows)
 
 
 def test_cause_that_was_found_is_told_before_numbers_that_moved_beside_more_rows() -> None:

@@ -208,7 +208,7 @@ def _how(finding: Finding) -> str:
     alone, factors = len(finding.rows) == 1, [max(ratio, 1 / ratio) for ratio in ratios or ()]
     if verdict in TIMES and ratios:
         word = "slower" if verdict is Verdict.SLOWER else "faster"
-        ends = sorted(max(ratio, 1 / ratio) for ratio in (best.low, best.high) if ratio)
+        ends = sorted(1 / of if verdict is Verdict.FASTER else of for of in (best.low, best.high) if of)
         interval = f" ({' to '.join(map(bound, ends))})" if alone and len(ends) == 2 else ""
         return f"{_range(factors)} times {word}{interval}"
     unit = best.series.unit
