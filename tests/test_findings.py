@@ -57,7 +57,7 @@ def test_metrics_in_bytes_of_a_common_cause_are_one_finding_and_others_are_not()
     rows = [changed(name, "a", 1.2, metric=metric) for name in names for metric in metrics]
     joined, counted = of(*rows, why={row.series: cause for row in rows})
     assert joined.title == "selection peak memory and peak reserved, save, pack, keep and 2 others"
-    assert [joined.cases, len(joined.rows), len(counted.rows)] == [5, 10, 5]
+    assert [joined.cases, len(joined.names), len(joined.rows), len(counted.rows)] == [5, 3, 10, 5]
     assert len(of(*rows)) == len(rows)
 
 

@@ -14,7 +14,8 @@ from .verdicts import Change, bound, human, times
 LEAST_AMOUNT = 1e5  # bytes from which a change of several rows may be said as an amount, in MB
 ALIKE = 1.25  # how many times the least of several amounts the largest is at most, where they are told as one
 CPP = "cpp_"  # begin of variants that call the same operators from C++: they belong to the rest of their name
-MOST_NAMED = 3  # variants that a title names
+UNSEEN = "1.00"  # a factor that reads as no change at all
+MOST_NAMED = 3  # variants that a title names of many
 LONGEST_REASON = 160  # characters of the reason that a sentence gives for what no longer runs
 
 MISSING = (Verdict.BROKE, Verdict.FIXED)
@@ -31,7 +32,6 @@ class Row(Change):
 
     @property
     def variant(self) -> str:
-        """The one that says what is called, from Python or C++."""
         return self.series.variant.removeprefix(CPP)
 
     @property
@@ -84,10 +84,16 @@ class Finding:
         series = self.best.series
         metrics = dict.fromkeys(row.series.metric for row in self.rows)
         question, metric = (name.replace("_", " ") for name in (series.question, _listed([*metrics])))
-        variants = list(dict.fromkeys(row.variant for row in self.rows))
+        variants = _listed(self.variants, len({row.variant for row in self.rows}) - len(self.variants))
         if self.verdict in MISSING:
-            return f"{question}, {series.case if self.cases == 1 else _listed(variants)}"
-        return series.words if len(self.rows) == 1 else f"{question} {metric}, {_listed(variants)}"
+            return f"{question}, {series.case if self.cases == 1 else variants}"
+        return series.words if len(self.rows) == 1 else f"{question} {metric}, {variants}"
+
+    @property
+    def variants(self) -> list[str]:
+        """Those that its title names."""
+        every = list(dict.fromkeys(row.variant for row in self.rows))
+        return every if len(every) <= MOST_NAMED + 1 else every[:MOST_NAMED]
 
     @property
     def names(self) -> list[Name]:
@@ -95,8 +101,7 @@ class Finding:
         if self.because and self.because.title:
             return []
         alone = self.cases == 1 if self.verdict in MISSING else len(self.rows) == 1
-        question = self.best.series.question
-        return self.best.series.names if alone else [(question, row.variant) for row in self.rows]
+        return self.best.series.names if alone else [(self.best.series.question, name) for name in self.variants]
 
     @property
     def brief(self) -> str:
@@ -130,8 +135,7 @@ class Finding:
             **{"verdict": self.verdict.words, "kind": self.verdict.kind},
             "release": best.release or (self.because.since if self.because else ""),
             "cases": self.cases,
-            "least": least,
-            "most": most,
+            **{"least": least, "most": most},
             "nearest": None if math.isinf(best.nearest) else math.exp(best.nearest),
             "because": self.because.words if self.because else "",
             "class": self.code.kind.value if self.code else "",
@@ -140,10 +144,9 @@ class Finding:
         }
 
 
-def _listed(names: Sequence[str]) -> str:
-    """`a`; `a and b`; `a, b and c`; of more than MOST_NAMED the first of them, `a, b, c and 8 others`."""
-    left = len(names) - MOST_NAMED
-    *others, last = names if left <= 1 else [*names[:MOST_NAMED], f"{left} others"]
+def _listed(names: Sequence[str], left: int = 0) -> str:
+    """`a`; `a and b`; `a, b and c`; where some are `left`, `a, b, c and 8 others`."""
+    *others, last = [*names, f"{left} others"] if left else names
     return " and ".join(filter(None, (", ".join(others), last)))
 
 
@@ -242,9 +245,6 @@ def amounts(bytes_of: Sequence[float]) -> str:
     is_large = min(bytes_of) >= LEAST_AMOUNT
     least, most = (f"{of / 1e6:,.1f}" if is_large else human(of, "bytes") for of in (min(bytes_of), max(bytes_of)))
     return (least if least == most else f"{least} to {most}") + " MB" * is_large
-
-
-UNSEEN = "1.00"  # a factor that reads as no change at all
 
 
 def _range(factors: Iterable[float], unsaid: str = "") -> str:
