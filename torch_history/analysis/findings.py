@@ -127,15 +127,16 @@ class Finding:
 
     def as_data(self) -> dict[str, Any]:
         """As JSON has it; docs/commands.md lists the keys. Rows are [benchmark, parameters]."""
-        best, ends = self.best, self.ratios
-        least, most = sorted(ends, key=lambda ratio: abs(math.log(ratio))) if ends else (None, None)
+        best, ends = self.best, sorted(self.ratios or (), key=lambda ratio: abs(math.log(ratio)))
         return {
-            **{"title": self.title, "words": self.words},
-            **{"question": best.series.question, "metric": best.series.metric},
-            **{"verdict": self.verdict.words, "kind": self.verdict.kind},
+            **{name: getattr(self, name) for name in ("title", "words")},
+            **{name: getattr(best.series, name) for name in ("question", "metric")},
+            "verdict": self.verdict.words,
+            "kind": self.verdict.kind,
             "release": best.release or (self.because.since if self.because else ""),
             "cases": self.cases,
-            **{"least": least, "most": most},
+            "least": ends[0] if ends else None,
+            "most": ends[-1] if ends else None,
             "nearest": None if math.isinf(best.nearest) else math.exp(best.nearest),
             "because": self.because.words if self.because else "",
             "class": self.code.kind.value if self.code else "",
@@ -247,10 +248,9 @@ def amounts(bytes_of: Sequence[float]) -> str:
     return (least if least == most else f"{least} to {most}") + " MB" * is_large
 
 
-def _range(factors: Iterable[float], unsaid: str = "") -> str:
+def _range(factors: Sequence[float], unsaid: str = "") -> str:
     """`2.00 to 54`; where the least one is `unsaid`, `up to 54`."""
-    factors = sorted(factors)
-    least, most = times(factors[0]), times(factors[-1])
+    least, most = times(min(factors)), times(max(factors))
     if least == most:
         return least
     return f"up to {most}" if least == unsaid else f"{least} to {most}"

@@ -65,8 +65,8 @@ def as_json(found: Answer, failed: Sequence[Change] = ()) -> str:
         entry["places"] = places.get(change.series, [])
     document["upgrade"] = {
         "schema": SCHEMA,
-        **{"file": found.file, "lane": found.lane, "releases": found.tags},
-        **{name: getattr(found, name) for name in ("measured", "left_out")},
+        "releases": found.tags,
+        **{name: getattr(found, name) for name in ("file", "lane", "measured", "left_out")},
         "finished": not found.unfinished,
         "open": found.is_open,
         "packages": [dict(zip(("name", "old", "new"), row, strict=True)) for row in found.packages or ()],
