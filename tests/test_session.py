@@ -309,6 +309,17 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said)
     assert (again.resumed, again.spent, again.finished) == (True, False, False), "not all was measured once"
 
 
+@pytest.mark.usefixtures("_a_second_each")
+def test_time_that_nothing_else_needs_goes_to_what_luck_may_tell(make, world, said):
+    world.noise = 0.15
+    measured(make(launches=1, budget=240.0), said)
+    said_of_it = [line for line in said.export_text().splitlines() if "1 would need more than 40 rounds" in line]
+    assert len(said_of_it) > 2
+    assert all("Some may still be told in the" in line for line in said_of_it[:-1])
+    assert said_of_it[-1].startswith("After round"), "in what is left luck would tell it no more"
+    assert len(world.asked) < 235
+
+
 def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):
     def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
         answer = run_benchmark(benchmark, spawner, selected_idx, **more)

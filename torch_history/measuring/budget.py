@@ -18,7 +18,7 @@ from ..store.launches import Launch
 from .choice import START
 
 MOST_ROUNDS = 40
-"""A series that is forecast to need more rounds is given up: it would take the time of all others."""
+"""A series that is forecast to need more rounds comes last: it would take the time of all others."""
 
 FORECAST_FROM = 5
 """Rounds from which the forecast is believed; it rests on the noise seen in them."""
@@ -66,7 +66,7 @@ class Effort:
     starting: float = START
     """Seconds that a round takes besides its cases: interpreters are started beside each other."""
     doubtful: Mapping[Case, More] = field(default_factory=dict)
-    """Cases of which only `hopeless` times are left that would be told with LUCK: they fill rounds."""
+    """Cases of which only `hopeless` times are left that LUCK would tell: they fill rounds, and time that is left."""
 
     @property
     def seconds(self) -> float:
@@ -75,8 +75,9 @@ class Effort:
 
     def within(self, seconds: float) -> dict[Case, More]:
         """What to measure next in so many seconds: everything where two such rounds fit, else what can be decided, cheapest
-        first, and others that fill the round, those in doubt last."""
-        every = {**self.cases, **self.doubtful}
+        first, and others that fill the round, those in doubt last, of which only those that luck would tell in that time."""
+        doubtful = {case: more for case, more in self.doubtful.items() if self._all_rounds([case]) <= seconds}
+        every = {**self.cases, **doubtful}
         if 2 * (self.starting + sum(map(self._once, every))) <= seconds:
             return every
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
@@ -86,21 +87,23 @@ class Effort:
                 found[case] = self.cases[case]
         filled = min(max(SHARE * seconds, LEAST_FILLED * self.starting), MOST_FILLED * self.starting)
         most = min(filled if found else math.inf, seconds - self.starting)
-        for case in [*cheapest, *self.doubtful]:
+        for case in [*cheapest, *doubtful]:
             if case not in found and sum(map(self._once, [*found, case])) <= most:
                 found[case] = every[case]
         return found
 
     def _all_rounds(self, cases: Collection[Case]) -> float:
-        rounds = max((self.cases[case].rounds for case in cases), default=0.0)
+        rounds = max((self._of(case).rounds for case in cases), default=0.0)
         return sum(map(self._seconds, cases)) + self.starting * rounds
 
     def _seconds(self, case: Case) -> float:
-        return self.cases[case].rounds * self._once(case)
+        return self._of(case).rounds * self._once(case)
+
+    def _of(self, case: Case) -> More:
+        return self.cases.get(case) or self.doubtful[case]
 
     def _once(self, case: Case) -> float:
-        of = self.cases.get(case) or self.doubtful[case]
-        return len(of.releases) * self.took.get(case, self.cost.get(case[0], 0.0))
+        return len(self._of(case).releases) * self.took.get(case, self.cost.get(case[0], 0.0))
 
 
 def left_words(left: Sequence[Effort], command: str) -> str:
@@ -166,9 +169,10 @@ def effort(
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             if taken >= FORECAST_FROM and wants > MOST_ROUNDS:
                 hopeless += 1
-                if taken * with_luck().get((change.series, pair), math.inf) <= MOST_ROUNDS:
-                    both = dict.fromkeys((*(doubtful[case].releases if case in doubtful else ()), *pair))
-                    doubtful[case] = More(tuple(both), 1.0, 0)
+                if lucky := with_luck().get((change.series, pair)):
+                    so_far = doubtful.get(case, More((), math.inf, 0))
+                    both = dict.fromkeys((*so_far.releases, *pair))
+                    doubtful[case] = More(tuple(both), min(so_far.rounds, (lucky - 1) * taken), 0)
                 continue
             undecided += 1
             single += taken < 2 and wants == 2

@@ -136,8 +136,7 @@ class Session:
         # On a GPU as well: a case that the host holds up takes half as long again on some of its processors as on others.
         self._on_one = self._device in RUNNING and self._threads == 1
         self._in_turns = self._device == "cpu"
-        self._watch = Watch(gpu=self._device == "cuda", threads=os.cpu_count() or 1 if shares else self._threads)
-        self._moves = self._on_one and not shares
+        self._shares, self._moves = shares, self._on_one and not shares
         self._quiet = Quiet(os.sched_getaffinity(0) if self._moves else ())
         self._calm = Quiet()
         self._chosen: set[choice.Place] = set()
@@ -145,6 +144,11 @@ class Session:
         self._ends = math.inf
         self._values = ""
         """The folder of what cases return while it is compared, empty where it is not."""
+
+    @functools.cached_property
+    def _watch(self) -> Watch:
+        """Made where something is measured: beside a GPU it starts a program of the driver's."""
+        return Watch(gpu=self._device == "cuda", threads=os.cpu_count() or 1 if self._shares else self._threads)
 
     def launches(self) -> list[Launch]:
         files = files_of(Path(self.conf.results_dir, self.machine.machine))
@@ -282,20 +286,19 @@ class Session:
         decided = found.series - found.undecided - found.hopeless - found.needless
         told = f"{decided} of {found.series} times are conclusive{given_up}"
         still = f"{found.undecided} {'is' if found.undecided == 1 else 'are'}"
-        if not (found.undecided or work):
+        chosen, held = found.within(left), bool(work)
+        if not (found.undecided or chosen or held):
             return {}, f"After round {turn - 1}, {told}." if found.series else ""
-        chosen = found.within(left)
-        if not (chosen or work):
+        if not (chosen or held):
             self._over = True
-            return {}, (
-                f"The budget is spent after round {turn - 1}. {told}. {still} inconclusive, and would take "
-                f"{minutes(found.seconds)} more."
-            )
+            needs = f" {still} inconclusive, and would take {minutes(found.seconds)} more." if found.undecided else ""
+            return {}, f"The budget is spent after round {turn - 1}. {told}.{needs}"
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
                 work[question][places[question][parameters]] = more.releases
         if not found.undecided:
-            return dict(work), f"Round {turn}. {told}. Growth of memory is measured once more."
+            rest = f"Some may still be told in the {minutes(left)} that are left of the budget."
+            return dict(work), f"Round {turn}. {told}. {'Growth of memory is measured once more.' if held else rest}"
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if 0 < first < found.undecided else ""
         return dict(work), (
