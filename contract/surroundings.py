@@ -62,11 +62,6 @@ def kept(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: _told(name, variables[name]) for name in chosen}
 
 
-def kept_words(variables: Mapping[str, str]) -> str:
-    """`kept` in words: `MALLOC_ARENA_MAX=1 OMP_PROC_BIND=close`; empty where there are none."""
-    return " ".join(f"{name}={value}" for name, value in kept(variables).items())
-
-
 def lost(variables: Mapping[str, str]) -> list[str]:
     """The names of those that could alter a number and are not inherited."""
     there = for_measuring(variables)

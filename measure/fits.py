@@ -40,8 +40,7 @@ def batch_of(workload: Any) -> object:
 
 def held(workload: Any, variant: str, size: str, batch: object) -> dict:
     """Bytes that the workload took in `CALLS` calls: `peak_allocated` and `peak_reserved` by the caching allocator,
-    `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `retries`: how often the
-    allocator gave its cache back because the card had no more; `queries`: how often it was asked whether the device had
+    `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `queries`: how often it was asked whether the device had
     finished, when it need not have. Raises Refused where a GPU would show something else."""
     device.require_code_for(record.capability())
     out_of_memory = False
@@ -54,12 +53,10 @@ def held(workload: Any, variant: str, size: str, batch: object) -> dict:
                 raise
             out_of_memory = True
     recorded.sound(getattr(workload, "READS_BY_DESIGN", ""))
-    stats = torch.cuda.memory_stats()
     return {
         "peak_allocated": torch.cuda.max_memory_allocated(),
         "peak_reserved": torch.cuda.max_memory_reserved(),
         "peak_taken": recorded.peak,
-        "retries": stats.get("num_alloc_retries", 0),
         "queries": sum(recorded.queries.values()),
         "out_of_memory": out_of_memory,
     }

@@ -74,8 +74,6 @@ def into_each(call: Callable[[object], object], case: str) -> Callable[[object],
     """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share.
     What begins after a wait begins colder, so these calls also take longer themselves."""
     what = Request.of(os.environ).planted
-    if what == "failure":
-        raise PlantedFailure("this failure was planted")
     return _Longer(call, IN_CALLS * share(case)) if what == "time" and share(case) else call
 
 

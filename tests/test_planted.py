@@ -41,11 +41,10 @@ def test_one_operator_more_is_one_and_four_kibibytes_more_at_the_peak_are_4096_b
     assert (more.peak_memory, more.retained) == (bare.peak_memory + 4096, bare.retained)
 
 
-@pytest.mark.parametrize("put", [lambda work: into(work, "a case", "cpu"), lambda work: into_each(work, "a case")])
-def test_a_failure_is_raised(monkeypatch, work, put):
+def test_a_failure_is_raised(monkeypatch, work):
     plant(monkeypatch, "failure")
     with pytest.raises(PlantedFailure):
-        put(work)
+        into(work, "a case", "cpu")
 
 
 class _Clock:

@@ -13,15 +13,14 @@ from torch_history.releases.uv import run_uv
 from torch_history.system.files import write_atomically
 
 from .index import TIMEOUT, configured_index
+from .sync import LANES
 
 PACKAGES = ("torchvision", "torchaudio")
-PYTHONS = ("3.11", "3.9")
-"""Pythons for which a version may have a wheel."""
 
 
 def torch_of(package: str, version: str) -> str:
     """The one torch that a version requires; ANY where it allows several, empty where it has no wheel for our Pythons."""
-    for python in PYTHONS:
+    for python in LANES:
         command = ["pip", "compile", "-", "--quiet", "--no-header", "--no-annotate", "--python-version", python]
         if newest := _compiled(command, f"{package}=={version}"):
             is_free = newest == ANY or _compiled(command, f"{package}=={version}\ntorch!={newest}")

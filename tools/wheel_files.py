@@ -75,7 +75,7 @@ def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel
     packages = []
     for name, file in sorted(named.items(), key=lambda each: (each[0] != "torch", each[0])):
         size, installed = file.size or 0, sum(sizes[name].values())
-        packages.append(Package(name, file.version or "", file.filename, file.digests["sha256"], size, installed))
+        packages.append(Package(name, file.version or "", size, installed))
     torch = next(iter(folder.glob("lib/python*/site-packages/torch")))
     version = _text(torch / "version.py")
     large = sorted((-size, path) for path, size in sizes["torch"].items() if size >= 2**20 and ".so" in path)

@@ -279,14 +279,14 @@ def in_code(found: WhatChanged, old: Mapping[str, Any], new: Mapping[str, Any]) 
     because = "because" if found.is_cause else "in part because"
     if found.kind is Code.OPERATORS:
         calls = [f"{one.name} {one.old:,.0f} to {one.new:,.0f} times" for one in found.operators]
-        return f"{because} a call has other operators ({_listed(calls)})"
+        return f"{because} a call has other operators ({listed(calls)})"
     if found.kind is Code.CODE:
-        return f"{because} {_listed([*dict.fromkeys(_of_function(one, old, new) for one in found.functions)])}"
+        return f"{because} {listed([*dict.fromkeys(_of_function(one, old, new) for one in found.functions)])}"
     if found.kind is Code.PYTHON:
         return f"{because} other Python code runs ({', '.join(found.python)})"
     if found.kind is Code.OUTSIDE:
         libraries = [OUTSIDE.get(library, library) for library in found.outside]
-        return f"outside PyTorch's code: the time is spent in {_listed(libraries[:2])}"
+        return f"outside PyTorch's code: the time is spent in {listed(libraries[:2])}"
     where = next((f" ({one.kernel}, {source_of(one)})" for one in found.functions[:1] if source_of(one)), "")
     return f"{PLACEMENT if found.kind is Code.MOVED else UNMOVED}{where}"
 
@@ -453,9 +453,9 @@ def _found(change: Change, ends: Ends) -> Because | None:
             fitting.append(cause)
     if len(since) == 1:
         ((words, releases),) = since.items()
-        return Because(f"because {words}", Basis.BY_HAND, _listed(releases), tuple(fitting))
-    clauses = [f"{words} (since {_listed(releases)})" for words, releases in since.items()]
-    return Because(f"because {_listed(clauses)}", Basis.BY_HAND, "", tuple(fitting)) if clauses else None
+        return Because(f"because {words}", Basis.BY_HAND, listed(releases), tuple(fitting))
+    clauses = [f"{words} (since {listed(releases)})" for words, releases in since.items()]
+    return Because(f"because {listed(clauses)}", Basis.BY_HAND, "", tuple(fitting)) if clauses else None
 
 
 @functools.cache
@@ -524,9 +524,10 @@ def _moves(moves: Sequence[_Move]) -> str:
     """`a went from 1 to 2, b from 3 to 4 and c from 5 to 6`: where it is said of the first, the verb is said once."""
     others = "" if moves[0][1] else "went "
     verbs = ["went ", *(others for _ in moves[1:])]
-    return _listed([f"{what} {verb}{how}" if how else what for verb, (what, how) in zip(verbs, moves, strict=True)])
+    return listed([f"{what} {verb}{how}" if how else what for verb, (what, how) in zip(verbs, moves, strict=True)])
 
 
-def _listed(clauses: Sequence[str]) -> str:
-    *first, last = clauses
-    return f"{', '.join(first)} and {last}" if first else last
+def listed(names: Sequence[str], left: int = 0) -> str:
+    """`a`; `a and b`; `a, b and c`; where some are `left`, `a, b, c and 8 others`."""
+    *others, last = [*names, f"{left} others"] if left else names
+    return " and ".join(filter(None, (", ".join(others), last)))

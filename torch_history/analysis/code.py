@@ -357,22 +357,14 @@ def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
     }
 
 
+@functools.lru_cache(maxsize=512)
 def pair_of(environment: str, old: str, new: str, device: str = "cpu") -> CodePair | None:
     """What is known of the code of two releases in an environment such as `release-py3.11`; None without either, and of what
     another device than a processor ran."""
     if not environment.startswith(RELEASE) or device != "cpu":
         return None
     before, now = (_seen(environment, tag) for tag in (old, new))
-    if not before or not now:
-        return None
-    key = id(before), id(now)  # which a pair that is kept holds
-    if len(_PAIRS) >= MOST_PAIRS:
-        _PAIRS.clear()
-    return _PAIRS.setdefault(key, CodePair(before, now))
-
-
-MOST_PAIRS = 512
-_PAIRS: dict[tuple[int, int], CodePair] = {}  # pairs that were looked at, with what each keeps
+    return CodePair(before, now) if before and now else None
 
 
 def _seen(environment: str, tag: str) -> Code | None:

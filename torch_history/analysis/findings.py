@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .causes import Basis, Because
+from .causes import Basis, Because, listed
 from .code import SAME_CODE, WhatChanged
 from .series import SAID_FIRST, TIMES, Name, Series, Verdict
 from .verdicts import Change, bound, human, times
@@ -83,8 +83,8 @@ class Finding:
             return self.because.title
         series = self.best.series
         metrics = dict.fromkeys(row.series.metric for row in self.rows)
-        question, metric = (name.replace("_", " ") for name in (series.question, _listed([*metrics])))
-        variants = _listed(self.variants, len({row.variant for row in self.rows}) - len(self.variants))
+        question, metric = (name.replace("_", " ") for name in (series.question, listed([*metrics])))
+        variants = listed(self.variants, len({row.variant for row in self.rows}) - len(self.variants))
         if self.verdict in MISSING:
             return f"{question}, {series.case if self.cases == 1 else variants}"
         return series.words if len(self.rows) == 1 else f"{question} {metric}, {variants}"
@@ -143,12 +143,6 @@ class Finding:
             "explained": self.explained,
             "rows": [[row.series.benchmark, row.series.plain] for row in self.rows],
         }
-
-
-def _listed(names: Sequence[str], left: int = 0) -> str:
-    """`a`; `a and b`; `a, b and c`; where some are `left`, `a, b, c and 8 others`."""
-    *others, last = [*names, f"{left} others"] if left else names
-    return " and ".join(filter(None, (", ".join(others), last)))
 
 
 def of_changes(

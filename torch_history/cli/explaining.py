@@ -218,7 +218,7 @@ def report(evidence: Evidence) -> str:
     if evidence.verdict not in causes.NOT_LOOKED_INTO and not series.measure.is_growth:
         ends = f" ({evidence.low:.3f} to {evidence.high:.3f})" if evidence.low < evidence.high else ", exactly"
         lines.append(f"  new / old is {evidence.ratio:.3f}{ends}.")
-    for kind in (kind for kind in KINDS if kind != "library"):
+    for kind in KINDS:
         rows = [place for place in evidence.places if place.kind == kind]
         if rows:
             lines.append(f"  by {kind}, a call:")

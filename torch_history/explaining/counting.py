@@ -6,6 +6,7 @@ from typing import Any
 
 from contract.metrics import GROWTH_MARGIN, METRICS, NO_GROWTH
 
+from ..analysis.causes import listed
 from ..store.causes import Place, Pulled
 from . import places, verdict
 from .estimates import Group, Ratio, Share
@@ -65,8 +66,7 @@ def in_one_alone(old: Mapping[str, Answer], new: Mapping[str, Answer]) -> str:
         alone = {name for name in rows if rows[name].get("operators") and not other.get(name, {}).get("operators")}
         outer = [name for name in alone if not _is_within(alone, rows[name])]
         most = sorted(outer, key=lambda name: (-rows[name]["operators"], name))[:MOST_NAMED]
-        named = " and ".join(filter(None, (", ".join(most[:-1]), *most[-1:])))
-        clauses += [f"{named} {'is' if len(most) == 1 else 'are'} {state}"] if most else []
+        clauses += [f"{listed(most)} {'is' if len(most) == 1 else 'are'} {state}"] if most else []
     return ", while ".join(clauses)
 
 

@@ -79,9 +79,6 @@ class Plan:
         """The same for plans of which one goes on with what an interruption left of the other."""
         identity = {**asdict(self), "budget": self.budget is not None}
         del identity["within"]  # what one limit left out the next goes on with
-        for choice in ("cases", "divides", "variants", "anchor"):
-            if not identity[choice]:
-                del identity[choice]  # a plan of everything is the one that it was before there was a choice
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 

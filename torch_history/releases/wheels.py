@@ -16,12 +16,10 @@ Text = Annotated[str, Meta(max_length=200)]
 
 
 class Package(Struct, frozen=True):
-    """One package that a release installs: bytes of its file, and of the files in it."""
+    """One package that a release installs: bytes of what is downloaded, and of the files in it."""
 
     name: Text
     version: Text
-    file: Text
-    sha256: Text
     download: Bytes
     installed: Bytes
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
-from ..system.files import files_in, read_object, warn, write_atomically
+from ..system.files import files_in, read_object, readable, write_atomically
 
 FOLDER = "causes"  # in a machine's folder
 SCHEMA = 1  # of a file; it grows by one when a key goes or changes its meaning, not when one is added
@@ -57,11 +57,11 @@ class Pulled(Struct, frozen=True):
 
 class Place(Struct, frozen=True):
     """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
-    a library, or a compiled function of PyTorch's with all that it calls (`caller`); of what a process does once, in
+    a library; of what a process does once, in
     processes that it starts, in a package, or in a function; of what calls leave, from a line. The interval is of the
     difference new - old. `calls` are calls a call where they are counted, processes, or a package's imported modules."""
 
-    kind: Literal["operator", "function", "symbol", "caller", "library", "process", "package", "line"]
+    kind: Literal["operator", "function", "symbol", "library", "process", "package", "line"]
     name: Name
     old: Number
     new: Number
@@ -123,7 +123,6 @@ class Evidence(Struct, frozen=True):
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     script: Annotated[str, Meta(max_length=60_000)] = ""
     reproduced: tuple[Number, Number] | None = None
-    steps: Annotated[dict[Name, Number], Meta(max_length=20)] = {}
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
 
     @property
@@ -164,10 +163,8 @@ def parse(path: Path) -> Evidence:
 def read(results: Path, machine: str) -> Iterator[Evidence]:
     """All evidence of a machine. What is none is left out with a warning."""
     for path in files_in(results / machine / FOLDER, "*.json"):
-        try:
-            yield parse(path)
-        except ValueError as error:
-            warn(f"{path} is skipped: {error}.")
+        if found := readable(path, parse):
+            yield found
 
 
 def write(results: Path, machine: str, evidence: Evidence) -> Path:

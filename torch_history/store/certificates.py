@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from ..system.files import LONGEST_NAME, files_in, read_object, warn
+from ..system.files import LONGEST_NAME, files_in, read_object, readable
 
 FOLDER = "certificates"
 SUFFIX, ASKED = ".certificate", ".asked"
@@ -47,11 +47,11 @@ class _Difference(Struct):
 
 
 class _Stored(Struct):
-    """What is read of a file; keys that are not here are passed over. `agreed` may have the cases as keys."""
+    """What is read of a file; keys that are not here are passed over."""
 
     here: _Here
     card: Name
-    agreed: list[Case] | dict[Case, Any]
+    agreed: list[Case]
     differences: list[_Difference]
 
 
@@ -74,10 +74,5 @@ def parse(path: Path) -> Certificate:
 
 def certificates_in(results: Path) -> list[Certificate]:
     """All certificates of `results` that can be read; of others a warning says why not."""
-    found = []
-    for path in files_in(results / FOLDER, f"*{SUFFIX}"):
-        try:
-            found.append(parse(path))
-        except ValueError as error:
-            warn(f"{str(path)!r} is skipped: {error}.")
-    return found
+    every = (readable(path, parse) for path in files_in(results / FOLDER, f"*{SUFFIX}"))
+    return [found for found in every if found]

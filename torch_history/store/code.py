@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from ..system.files import warn, write_atomically
+from ..system.files import readable, write_atomically
 from ..system.program import SOURCES
 
 NAME_OF_FOLDER = "code"
@@ -110,11 +110,7 @@ def read(release: str, python: str) -> Code | None:
 
 @functools.lru_cache(maxsize=128)
 def _read(path: Path, changed: int) -> Code | None:
-    try:
-        return parse(path)
-    except ValueError as error:
-        warn(f"{path} is skipped: {error}.")
-        return None
+    return readable(path, parse)
 
 
 def parse(path: Path) -> Code:

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import convert
 from packaging.version import Version
 
-from ..system.files import read_object, warn, write_atomically
+from ..system.files import read_object, readable, write_atomically
 from .launches import machines_in, read_launches
 
 FILE = "skipped.json"  # in the folder of the file: environment -> release -> [when, why]
@@ -68,11 +68,6 @@ def reasons(folder: Path, environment: str, measured: dict[str, str] | None = No
 
 
 def _read(folder: Path) -> dict[str, dict[str, tuple[str, str]]]:
+    of = dict[str, dict[str, tuple[str, str]]]
     path = folder / FILE
-    if not path.exists():
-        return {}
-    try:
-        return convert(read_object(path), dict[str, dict[str, tuple[str, str]]])
-    except ValueError as error:
-        warn(f"{path} is skipped: {error}.")
-        return {}
+    return (readable(path, lambda path: convert(read_object(path), of)) if path.exists() else None) or {}

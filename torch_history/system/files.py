@@ -39,6 +39,15 @@ def warn(sentence: str) -> None:
     logging.getLogger(__name__).warning(sentence)
 
 
+def readable(path: Path, read: Callable[[Path], T]) -> T | None:
+    """What `read` makes of a file; None, with a warning, where it raises ValueError."""
+    try:
+        return read(path)
+    except ValueError as error:
+        warn(f"{str(path)!r} is skipped: {error}.")
+        return None
+
+
 def parse(text: str | bytes) -> Any:
     """The JSON in `text`. Raises ValueError for none, nested beyond DEEPEST, or half a character."""
     text = text.encode() if isinstance(text, str) else text

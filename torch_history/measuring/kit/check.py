@@ -22,7 +22,7 @@ from ...system.files import CHECKSUM, DAMAGED, LONGEST_NAME, each_line, parse
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"
-UNDER_OTHER_NAMES = ("calibration", "agreement")
+UNDER_OTHER_NAMES = ("calibration",)
 """Folders of a machine whose launches go by names that are no releases."""
 OF_ANY_TORCH = "installed-"
 """How the environments begin whose torch a person named a release for: `run --installed --as`."""
