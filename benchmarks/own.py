@@ -239,7 +239,10 @@ def _check(module: Any, arguments: tuple, result: object) -> None:
     else:
         first, builder = next(iter(module.variants.items()))
         want, source, advice = builder(arguments)(), f"the variant `{first}`", f". {ADVICE}"
-    wanted, got = _leaves(want), _leaves(result)
+    try:
+        wanted, got = _leaves(want), _leaves(result)
+    except RecursionError:
+        raise WrongResult(f"the result refers to itself, which cannot be compared{advice or f'. {ADVICE}'}") from None
     if [_form(value) for value in wanted] != [_form(value) for value in got]:
         forms = " and ".join(str([_form(value) for value in values]) for values in (got, wanted))
         raise WrongResult(f"the result's shape differs from that of {source}: {forms}{advice}")

@@ -38,7 +38,7 @@ def _mapped() -> list:
     found = []
     with open("/proc/self/maps", encoding="utf-8") as lines:
         for line in lines:
-            parts = line.split()
+            parts = line.strip().split(None, 5)
             if "x" in parts[1]:
                 begin, end = (int(part, 16) for part in parts[0].split("-"))
                 found.append((begin, end, int(parts[2], 16), parts[5] if len(parts) > 5 else UNNAMED))

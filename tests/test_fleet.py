@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from torch_history.cli import fleets, main, suite
 from torch_history.measuring.fleet import job, slurm
 from torch_history.measuring.fleet.attempts import FINISHED, FLEETS, RESULTS, Job, Order, job_of, log_of
-from torch_history.measuring.fleet.planning import cut
+from torch_history.measuring.fleet.planning import Work, cut, sessions
 from torch_history.measuring.fleet.slurm import Slurm
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect
@@ -253,6 +253,12 @@ def test_every_pair_of_neighbours_is_measured_on_one_node(count, nodes):
     assert {tag for job in jobs for tag in job} == {*tags}
     assert all(len({*job, anchor} - {""}) <= AT_ONCE for job in jobs)
     assert sorted(tag for job in cut(tags, nodes, apart=True)[0] for tag in job) == sorted(tags)
+
+
+def test_a_plan_ends_in_its_time_and_names_no_gigabytes_where_nothing_is_installed():
+    work = Work(("mine",), "times", 3, within=120.0)
+    table = sessions([["v2.14.1", "v2.15.0"]], work, {("mine", "times"): 50.0}, "session", installs=False)
+    assert table.caption == "About 2 min in all. Nothing was measured."
 
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])

@@ -7,6 +7,7 @@ import pytest
 from asv import util
 from asv.machine import Machine
 
+from contract.request import Request
 from torch_history.measuring import machine, machine_records
 from torch_history.system.errors import UserError
 
@@ -86,6 +87,14 @@ def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch):
     record = machine.describe()
     assert (record["machine"], record["device"]) == ("unnamed", "cuda")
     assert "gpu" not in record
+
+
+@pytest.mark.parametrize("name", [".lab", "a/b", "lab h100", "-lab", "x" * 151, "caf\xe9"])
+def test_a_name_that_no_folder_of_results_or_archive_may_have_is_refused_before_anything_is_measured(monkeypatch, name):
+    monkeypatch.setenv("TORCH_HISTORY_MACHINE", name)
+    for device in ("cpu", "recorder"):
+        with pytest.raises(UserError, match="cannot be the name of a folder in results/"):
+            machine.describe(Request(device=device))
 
 
 @pytest.mark.parametrize(

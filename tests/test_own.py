@@ -108,6 +108,14 @@ def test_what_counts_as_rounding(tmp_path, want, got, sentence):
         workload.check(workload.inputs("", "cpu", 3), torch.tensor(got))
 
 
+def test_a_result_that_refers_to_itself_is_refused_with_what_to_do(tmp_path):
+    workload = written(tmp_path, FILE + "\ndef expected(x, factor):\n    return [1]")
+    around: list = []
+    around.append(around)
+    with pytest.raises(WrongResult, match="refers to itself, which cannot be compared. If .* `check = None`"):
+        workload.check(workload.inputs("", "cpu", 3), around)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

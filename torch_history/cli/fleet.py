@@ -1,11 +1,12 @@
 """`fleet`: many releases on many machines, through Slurm. What the commands do is in `fleets`."""
 
+import os
 import sys
 from typing import Any
 
 import click
 
-from .options import WithFormer, folder_from_here
+from .options import WithFormer
 from .run import Asked, LikeRun
 
 
@@ -35,7 +36,12 @@ FORMER = {
 @click.argument("releases", nargs=-1, required=True)
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1), help="Jobs that run at a time.")
 @click.option("--sbatch", multiple=True, metavar="NAME[=VALUE]", help="Such as partition=cpu or exclusive. Repeatable.")
-@click.option("--scratch", default="", callback=folder_from_here, help="Folder on each node's disk for environments.")
+@click.option(
+    "--scratch",
+    default="",
+    callback=lambda _context, _option, value: os.path.abspath(value) if value else "",
+    help="Folder on each node's disk for environments.",
+)
 @click.option("--offline", is_flag=True, help="Nodes have no network: install every release here first.")
 @click.option("--detach", is_flag=True, help="Submit and return. The same command without it looks after the jobs.")
 def run(nodes: int, sbatch: tuple[str, ...], scratch: str, offline: bool, detach: bool, **options: Any) -> None:

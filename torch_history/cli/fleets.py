@@ -13,6 +13,7 @@ from ..measuring.fleet import head
 from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, Order
 from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
+from ..measuring.machine import asked as asked_for
 from ..measuring.machine import checked, describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments
@@ -44,7 +45,9 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     measured."""
     found = suites.load()
     order = _order(found, asked, cluster)
-    machine = machine_with_durations(found.results, describe(Request.of(os.environ))["machine"], tell)
+    # A GPU is not where jobs are submitted.
+    here = describe(replace(asked_for(), device=order.device))["machine"] if order.device != "cuda" else ""
+    machine = machine_with_durations(found.results, here, tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]

@@ -58,11 +58,6 @@ def whole_lane(value: str) -> str:
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
 
 
-def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    """`whole_lane` of an option."""
-    return whole_lane(value)
-
-
 def from_here(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """A path as seen from the caller's folder; a name such as `python3` is looked up on PATH. No link is followed."""
     return os.path.abspath(value) if value and os.sep in value else value
@@ -71,11 +66,6 @@ def from_here(_context: click.Context, _option: click.Parameter, value: str | No
 def python_option(about: str, default: str = "python3") -> Callable[[Any], Any]:
     """The option --python of a command that asks an interpreter's own torch; None where it is not given."""
     return click.option("--python", "interpreter", callback=from_here, help=f"{about} [default: {default}]")
-
-
-def folder_from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    """The path of a folder as seen from the caller's, empty where none is given."""
-    return os.path.abspath(value) if value else ""
 
 
 def site_address(_context: click.Context, _option: click.Parameter, value: str) -> str:
@@ -106,9 +96,6 @@ def duration(_context: click.Context, _option: click.Parameter, value: str | Non
 def gigabytes(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
     """The value of an option such as `20GB` or `20`; None where it was not given. Raises BadParameter."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", (value or "").strip(), re.IGNORECASE)
-    if value is not None and match is None:
-        raise click.BadParameter(f"'{value}' is no number of gigabytes. Write 20GB.")
+    if value is not None and (match is None or not float(match[1])):
+        raise click.BadParameter(f"'{value}' is no number of gigabytes above 0. Write 20GB.")
     return float(match[1]) if match else None
-
-
-LANE_HELP = "A Python version, or a lane as results/ names it, such as installed-py3.12."

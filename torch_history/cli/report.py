@@ -16,7 +16,7 @@ import click
 from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import LANE_HELP, WHOLE_PATH, Command, form_of, lane, site_address
+from .options import WHOLE_PATH, Command, form_of, site_address, whole_lane
 from .output import bold, console, machine_of, plain
 from .suite import DEFAULT_LANE
 
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
 )
-_in_lane = click.option("--lane", "environment", callback=lane, default=DEFAULT_LANE, show_default=True, help=LANE_HELP)
+_in_lane = click.option(
+    "--lane",
+    "environment",
+    callback=lambda _context, _option, value: whole_lane(value),
+    default=DEFAULT_LANE,
+    show_default=True,
+    help="A Python version, or a lane as results/ names it, such as installed-py3.12.",
+)
 FORMER = {"--environment": "it is --lane now"}
 
 
@@ -241,7 +248,13 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
 )
-@click.option("--limit", default=40, show_default=True, help="Number of changes to look at. 0 looks at all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=40,
+    show_default=True,
+    help="Number of changes to look at. 0 looks at all.",
+)
 @click.option(
     "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."
 )

@@ -155,6 +155,9 @@ def run(calibrates: bool, **options: Any) -> None:
     """
     from . import running
 
+    for option, value in (("--python", options["interpreter"]), ("--as", options["recorded_as"])):
+        if value and not options["installed"]:
+            raise click.UsageError(f"{option} is about an installed torch: add --installed.")
     asked = Asked.of(**options)
     if calibrates:
         _refuse_others(click.get_current_context())

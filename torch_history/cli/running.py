@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import itertools
+import math
 import shlex
 import shutil
 import statistics
@@ -96,9 +97,10 @@ class Run:
             return RecorderEnvironment(self.conf, asked.lane, request.card, self.own)
         if asked.interpreter is None:
             return ReleaseEnvironment(self.conf, asked.lane, {}, {})
-        if asked.releases:
+        if asked.releases or asked.removes:
             raise SessionError(
-                "--installed measures the torch that is installed, so it takes no RELEASES. Use --as to record it under one."
+                "--installed measures the torch that is installed, so it takes no RELEASES and no --prune. Use --as to "
+                "record it under a release."
             )
         path = shutil.which(asked.interpreter)
         if path is None:
@@ -153,11 +155,13 @@ class Run:
         """Says what would be measured, and how long that takes by what is stored of the lane."""
         asked, here = self.asked, machine.describe(self.request)["machine"]
         named = planning.machine_with_durations(self.results, here, lambda said: self.out.print(said, highlight=False))
-        stored = read_launches(self.results, named, self.environment.name, asked.questions) if named else ()
-        questions = asked.questions or (("own",) if asked.workload else planning.all_questions(self.suite.root))
-        work = planning.Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups))
+        questions = (self.own.question,) if self.own else asked.questions or planning.all_questions(self.suite.root)
+        stored = read_launches(self.results, named, self.environment.name, questions) if named else ()
+        within = (asked.seconds_within(self.request.device) or math.inf) / len(groups)
+        work = planning.Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups), within)
         every = [[release.tag for release in anchored(group, anchor)] for group in groups]
-        self.out.print(planning.sessions(every, work, planning.rates(stored), "session"))
+        installs = asked.interpreter is None and asked.carried is None
+        self.out.print(planning.sessions(every, work, planning.rates(stored), "session", installs))
 
     def say_how_busy(self) -> None:
         """Says before anything is measured that the machine is busy, and what that costs."""

@@ -164,7 +164,9 @@ def _reproduction(
         for number in (0, 1) if turn % 2 else (1, 0):
             try:
                 numbers[number].append(_printed(sides[number], path, min(SCRIPT_SECONDS, ends - time.monotonic())))
-            except (subprocess.SubprocessError, ValueError, IndexError) as error:
+            except subprocess.TimeoutExpired:
+                return text, None, "no measurement of the script: its time was over before it had printed a number"
+            except (subprocess.CalledProcessError, ValueError, IndexError) as error:
                 said = str(getattr(error, "stderr", "") or error).strip() or type(error).__name__
                 why = f"with {sides[number].tag} it failed ({said.splitlines()[-1][:200]})"
                 return text, None, f"no measurement of the script: {why}"

@@ -10,10 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from contract.request import Request
-from contract.surroundings import kept_words
+from contract.surroundings import kept
 from recorder.cards import Card, cards
 
 from ..system.errors import UserError
+
+FOLDER_NAME = r"[A-Za-z0-9][\w.+-]{0,149}"
+"""What a machine may be called: as a pattern of ASCII."""
 
 LONGEST_SET = 60
 """Characters of the variables in a folder's name; in place of more stands their digest."""
@@ -59,7 +62,7 @@ def describe(request: Request | None = None) -> dict[str, str]:
         "threads": threads,
         **_kept_set(),
     }
-    named = os.environ.get("TORCH_HISTORY_MACHINE")
+    named = _named()
     if device == "cuda" and found:
         record["gpu"], record["driver"] = found[0]
     elif device == "cuda" and not named:
@@ -72,13 +75,24 @@ def describe(request: Request | None = None) -> dict[str, str]:
     return {"machine": named or _slug(words) + _suffix(record), **record}
 
 
+def _named() -> str:
+    """What TORCH_HISTORY_MACHINE says, empty for nothing. Raises UserError where no folder is called so."""
+    named = os.environ.get("TORCH_HISTORY_MACHINE", "")
+    if named and not re.fullmatch(FOLDER_NAME, named, re.ASCII):
+        raise UserError(
+            f"TORCH_HISTORY_MACHINE is {named!r}, which cannot be the name of a folder in results/. Write letters, digits, "
+            "'_', '.', '+' and '-', beginning with a letter or a digit."
+        )
+    return named
+
+
 def _slug(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _kept_set() -> dict[str, str]:
     """`set`: the variables besides the usual ones with which is measured, in words; nothing where there are none."""
-    words = kept_words(os.environ)
+    words = " ".join(f"{name}={value}" for name, value in kept(os.environ).items())
     return {"set": words} if words else {}
 
 
@@ -106,7 +120,7 @@ def _pretended(request: Request) -> dict[str, str]:
     kept = _kept_set()
     slug = f"recorded-{card.key}-{card.capability.replace('_', '')}-no-kernel-ran{_suffix(kept)}"
     return {
-        "machine": os.environ.get("TORCH_HISTORY_MACHINE") or slug,
+        "machine": _named() or slug,
         "os": platform.system(),
         "arch": platform.machine(),
         "cpu": f"{card.title} pretended by the recorder, no kernel ran",

@@ -2,6 +2,7 @@
 from stored launches."""
 
 import itertools
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,12 +25,13 @@ those of both."""
 @dataclass(frozen=True)
 class Work:
     """What is asked of each release, which says how long it takes: `questions`, `only` times or counts or both where empty,
-    the `launches` that measure everything, and the `budget` of one session in seconds, 0 for none."""
+    the `launches` that measure everything, a session's `budget` in seconds, 0 for none, and those `within` which it ends."""
 
     questions: tuple[str, ...]
     only: str
     launches: int
     budget: float = 0.0
+    within: float = math.inf
 
     def seconds(self, rates: Rates, releases: Sequence[str]) -> float:
         """Seconds of a session of `releases`, from its first case to its last one; counts that come with times are taken in
@@ -38,7 +40,7 @@ class Work:
         kinds = [(question, kind) for question in self.questions for kind in rounds if self.only in ("", kind)]
         # Of a question of which nothing is stored: the slowest on a CPU takes 104 seconds a round.
         of_release = sum(rounds[kind] * rates.get((question, kind), 100.0) for question, kind in kinds)
-        return max(len(releases) * of_release, self.budget)
+        return min(max(len(releases) * of_release, self.budget), self.within)
 
 
 def rates(launches: Iterable[Launch]) -> Rates:
@@ -62,7 +64,7 @@ def rates(launches: Iterable[Launch]) -> Rates:
 
 def all_questions(root: Path) -> tuple[str, ...]:
     """The questions of the suite in `root`, those of a user's own file excepted."""
-    return tuple(sorted({benchmark.partition(".")[0] for benchmark in versions(root)} - {"own", "explained"}))
+    return tuple(sorted({benchmark.partition(".")[0] for benchmark in versions(root)}))
 
 
 def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[str, ...]], str]:
@@ -87,11 +89,12 @@ def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]
     return most
 
 
-def sessions(every: Sequence[Sequence[str]], work: Work, known: Rates, what: str) -> Table:
+def sessions(every: Sequence[Sequence[str]], work: Work, known: Rates, what: str, installs: bool = True) -> Table:
     """The sessions, `what` one is called, and how long each takes by what is `known`; `every` has the tags of each."""
     minutes = [work.seconds(known, tags) / 60 for tags in every]
     needed = sum(map(gigabytes, {*itertools.chain(*every)}))
-    said = f"About {max(1, round(sum(minutes)))} min in all, at most {needed:.0f} GB to install. Nothing was measured."
+    room = f", at most {needed:.0f} GB to install" if installs else ""
+    said = f"About {max(1, round(sum(minutes)))} min in all{room}. Nothing was measured."
     if unknown := [question for question in work.questions if not any(question == of for of, _ in known)]:
         said += f" No duration of {', '.join(unknown)} is stored, so that of these is a guess."
     table = Table(box=None, caption=said, caption_justify="left")

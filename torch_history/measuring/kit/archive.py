@@ -18,6 +18,7 @@ from ...store.collecting import collect
 from ...store.machines import RECORD
 from ...system.errors import UserError
 from ...system.files import read_bytes, read_object, write_atomically
+from ..machine import FOLDER_NAME
 from .check import check
 from .parts import MEMORY
 
@@ -34,9 +35,9 @@ MOST_BYTES = 64 * 2**20
 MOST_FILES = 2_000
 """Of what is unpacked; ten minutes on a card make about a megabyte."""
 
-PART = r"[A-Za-z0-9][\w.+-]{0,149}"
 NAME = re.compile(
-    rf"results/benchmarks\.json|results/(?!{FOLDER}/){PART}/(calibration/)?{PART}|gpu\.json|kit\.json", re.ASCII
+    rf"results/benchmarks\.json|results/(?!{FOLDER}/){FOLDER_NAME}/(calibration/)?{FOLDER_NAME}|gpu\.json|kit\.json",
+    re.ASCII,
 )
 """Files that an archive may hold."""
 
