@@ -45,15 +45,16 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     measured."""
     found = suites.load()
     order = _order(found, asked, cluster)
-    # A GPU is not where jobs are submitted.
-    here = describe(replace(asked_for(), device=order.device))["machine"] if order.device != "cuda" else ""
+    request = asked_for()
+    device = order.device or request.device
+    here = describe(replace(request, device=device))["machine"] if device != "cuda" else ""  # GPUs are in nodes
     machine = machine_with_durations(found.results, here, tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]
     console().print(sessions(every, work, known, "job"))
     turns, most = -(-len(every) // cluster.nodes), max(work.seconds(known, tags) for tags in every) / 60
-    tell(f"With {cluster.nodes} nodes it takes {turns * most:.1f} minutes at most, besides installing.")
+    tell(f"With {cluster.nodes} node{'s' * (cluster.nodes > 1)} it takes {turns * most:.1f} minutes at most, besides installing.")
 
 
 def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
