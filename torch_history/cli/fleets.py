@@ -54,7 +54,8 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]
     console().print(sessions(every, work, known, "job"))
     turns, most = -(-len(every) // cluster.nodes), max(work.seconds(known, tags) for tags in every) / 60
-    tell(f"With {cluster.nodes} node{'s' * (cluster.nodes > 1)} it takes {turns * most:.1f} minutes at most, besides installing.")
+    on = f"On {cluster.nodes} node{'s' * (cluster.nodes > 1)}"
+    tell(f"{on} it takes {turns * most:.1f} minutes at most, besides installing.")
 
 
 def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
