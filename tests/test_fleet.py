@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from torch_history.cli import fleets, main, suite
 from torch_history.measuring.fleet import job, slurm
-from torch_history.measuring.fleet.attempts import FINISHED, FLEETS, RESULTS, Job, Order, job_of, log_of
+from torch_history.measuring.fleet.attempts import FINISHED, FLEETS, RESULTS, Job, Order
 from torch_history.measuring.fleet.planning import Work, cut, sessions
 from torch_history.measuring.fleet.slurm import Slurm
 from torch_history.measuring.plan import AT_ONCE
@@ -71,7 +71,7 @@ class Local:
 
     def submit(self, numbers: Sequence[int], at_once: int) -> None:
         for number in numbers:
-            log, name = log_of(self._fleet, number), self._fleet / "processes" / str(number)
+            log, name = Job(self._fleet, number).log, self._fleet / "processes" / str(number)
             for path in (log, name):
                 path.parent.mkdir(exist_ok=True)
             command = [sys.executable, "-m", "tests.test_fleet", str(self._fleet), str(number)]
@@ -147,7 +147,7 @@ def test_everything_is_measured_once_and_collecting_again_adds_nothing(local: He
 def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.2")
     local(*RUN, "--detach")
-    until(lambda: all(job_of(local.fleet, number).lines > 1 for number in (0, 1)))
+    until(lambda: all(Job(local.fleet, number).lines > 1 for number in (0, 1)))
     for words in Local(local.fleet).live().values():
         os.kill(int(words.split()[-1]), signal.SIGKILL)
     until(lambda: not Local(local.fleet).live())
@@ -161,7 +161,7 @@ def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monk
 
 
 def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path):
-    of = Job(tmp_path)
+    of = Job(tmp_path, 0)
     first = of.begin()
     write(first / RESULTS, before := launch(TAGS[0], 0))
     with (first / RESULTS / MACHINE / f"{TAGS[0]}-release-py3.11.jsonl").open("a") as stream:
@@ -203,7 +203,7 @@ def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(local: 
 def test_a_cancelled_fleet_keeps_what_it_measured(local: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.3")
     local(*RUN, "--detach")
-    until(lambda: all(job_of(local.fleet, number).lines for number in (0, 1)))
+    until(lambda: all(Job(local.fleet, number).lines for number in (0, 1)))
     local("cancel")
     until(lambda: not Local(local.fleet).live())
     assert local("status").count(": cancelled.") == 2
@@ -308,7 +308,7 @@ def nodes(monkeypatch) -> Iterator[Cluster]:
 def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(here, nodes, monkeypatch):
     monkeypatch.setenv(PAUSE, "0.5")
     here(*RUN, "--detach")
-    until(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
+    until(lambda: all(Job(here.fleet, number).lines for number in (0, 1)))
     at_limit = nodes.ask("squeue", "--noheader", "--array", "--nodelist=n1", "--format=%i").strip()
     nodes.ask("scancel", "--batch", "--signal=USR1", at_limit)  # as Slurm does before a time limit
     for state in ("down", "resume"):
@@ -317,7 +317,7 @@ def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(he
     here(*RUN)
     assert here.has_everything_once()
     assert written <= {launch.launch for launch in here.launches}
-    assert [len(job_of(here.fleet, number).attempts) for number in (0, 1)] == [2, 2]
+    assert [len(Job(here.fleet, number).attempts) for number in (0, 1)] == [2, 2]
     here(*RUN[:2], "--only", "counts", "--detach")
     here("cancel")
     assert "cancelled" in here("status")

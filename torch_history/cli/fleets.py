@@ -92,8 +92,8 @@ def status(name: str | None) -> None:
     fleet = _known(suites.load(), name)
     live = Slurm(fleet, {}).live()
     tell(f"Fleet {fleet.name}")
-    for number, job in enumerate(head.jobs_of(fleet)):
-        tell(f"{head.sentence(fleet, number, live)} {job.lines} launches, {len(job.attempts)} starts.")
+    for job in head.jobs_of(fleet):
+        tell(f"{head.sentence(job, live)} {job.lines} launches, {len(job.attempts)} starts.")
 
 
 def cancel(name: str | None) -> None:

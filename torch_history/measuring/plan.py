@@ -100,11 +100,14 @@ def overlapping(releases: Sequence[Some], sessions: int, shared: int = SHARED) -
     return [releases[first : last + shared] for first, last in itertools.pairwise(ends)]
 
 
-def in_sessions(releases: Sequence[Some], shared: int = SHARED, anchor: Some | None = None) -> list[Sequence[Some]]:
-    """`overlapping`, in the fewest sessions; several, or one with an anchor, have room for that."""
-    if len(releases) <= AT_ONCE - (anchor is not None):
-        return [releases]
-    return overlapping(releases, math.ceil((len(releases) - shared) / (AT_ONCE - 1 - shared)), shared)
+def in_sessions(
+    releases: Sequence[Some], shared: int = SHARED, anchor: Some | None = None, nodes: int = 1
+) -> list[Sequence[Some]]:
+    """`overlapping`, in the fewest sessions that keep so many nodes busy; several that share releases, or one with an
+    anchor, have room for that."""
+    steps, room = max(1, len(releases) - shared), AT_ONCE - shared - (shared > 0)
+    least = 1 if len(releases) <= AT_ONCE - (anchor is not None) else math.ceil(steps / room)
+    return overlapping(releases, min(steps, math.ceil(least / nodes) * nodes), shared)
 
 
 def anchored(group: Sequence[Some], anchor: Some | None) -> tuple[Some, ...]:

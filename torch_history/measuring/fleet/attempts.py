@@ -75,9 +75,26 @@ class Order:
 
 @dataclass(frozen=True)
 class Job:
-    """The folder of one job."""
+    """One job of a fleet, by its number, and the releases that it measures."""
 
-    folder: Path
+    fleet: Path
+    number: int
+    releases: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        return self.fleet / "jobs" / f"{self.number:04}"
+
+    @property
+    def log(self) -> Path:
+        """Where all attempts write what they say."""
+        return self.fleet / "log" / str(self.number)
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it said; empty where it said nothing."""
+        said = self.log.read_text(encoding="utf-8", errors="replace").strip() if self.log.exists() else ""
+        return said.rpartition("\n")[2][:300]
 
     @property
     def attempts(self) -> list[Path]:
@@ -124,20 +141,3 @@ class Job:
         self.folder.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             (self.folder / COUNTS).symlink_to(attempt.name if attempt else "none")
-
-
-def job_of(fleet: Path, number: int) -> Job:
-    """Job `number` of a fleet."""
-    return Job(fleet / "jobs" / f"{number:04}")
-
-
-def log_of(fleet: Path, number: int) -> Path:
-    """Where all attempts of a job write what they say."""
-    return fleet / "log" / str(number)
-
-
-def last_words(fleet: Path, number: int) -> str:
-    """The last line that a job said; empty where it said nothing."""
-    path = log_of(fleet, number)
-    said = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
-    return said.rpartition("\n")[2][:300]

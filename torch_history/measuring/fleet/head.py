@@ -10,7 +10,7 @@ from ...store.asv_results import read_benchmarks
 from ...store.collecting import Collected, collect
 from ...system.errors import UserError
 from ...system.files import read_bytes, write_atomically
-from .attempts import OPEN, Job, Order, job_of, last_words
+from .attempts import OPEN, Job, Order
 from .slurm import Slurm
 
 FAILURES = 3
@@ -19,7 +19,7 @@ FAILURES = 3
 
 def jobs_of(fleet: Path) -> list[Job]:
     """All jobs of a fleet, by number."""
-    return [job_of(fleet, number) for number in range(len(Order.load(fleet).jobs))]
+    return [Job(fleet, number, releases) for number, releases in enumerate(Order.load(fleet).jobs)]
 
 
 def watch(fleet: Path, slurm: Slurm, nodes: int, tell: Callable[[str], None], detach: bool = False) -> dict[int, str]:
@@ -51,8 +51,8 @@ def watch(fleet: Path, slurm: Slurm, nodes: int, tell: Callable[[str], None], de
             if not away:
                 tell(f"{error} Jobs continue, and this command asks again.")
             away = str(error)
-        for number in range(len(jobs)):
-            words = sentence(fleet, number, live, starts[number])
+        for number, job in enumerate(jobs):
+            words = sentence(job, live, starts[number])
             if said.get(number) != words:
                 tell(words)
                 said[number] = words
@@ -62,16 +62,13 @@ def watch(fleet: Path, slurm: Slurm, nodes: int, tell: Callable[[str], None], de
         time.sleep(slurm.seconds)
 
 
-def sentence(fleet: Path, number: int, live: Mapping[int, str], starts: int = 0) -> str:
+def sentence(job: Job, live: Mapping[int, str], starts: int = 0) -> str:
     """How a job stands: as the disk has it, and Slurm, which has those that are `live`."""
-    releases = Order.load(fleet).jobs[number]
-    named = f"Job {number}, {' to '.join(dict.fromkeys((releases[0], releases[-1])))}"
-    state = job_of(fleet, number).state
-    if state != OPEN or number in live:
-        return f"{named}: {state if state != OPEN else live[number]}."
+    named = f"Job {job.number}, {' to '.join(dict.fromkeys((job.releases[0], job.releases[-1])))}"
+    if (state := job.state) != OPEN or job.number in live:
+        return f"{named}: {state if state != OPEN else live[job.number]}."
     failed = f"failed {FAILURES} times" if starts >= FAILURES else "waits"
-    words = last_words(fleet, number)
-    return f"{named}: {failed}. Its last words: {words}" if words else f"{named}: {failed}."
+    return f"{named}: {failed}. Its last words: {words}" if (words := job.last_words) else f"{named}: {failed}."
 
 
 def cancel(fleet: Path, slurm: Slurm) -> None:

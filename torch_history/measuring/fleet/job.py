@@ -13,7 +13,7 @@ from typing import Any
 
 from ...system.errors import UserError
 from ...system.signals import received, stop_on_signals
-from .attempts import FINISHED, OPEN, RESULTS, Order, job_of
+from .attempts import FINISHED, OPEN, RESULTS, Job, Order
 
 MOST_REQUEUES = 20
 
@@ -24,7 +24,7 @@ def main(measure: Callable[[Order, tuple[str, ...], Path], None] | None = None) 
     signal.signal(signal.SIGUSR1, _requeue)
     fleet, number = Path(sys.argv[1]), int(sys.argv[2])
     try:
-        order, job = Order.load(fleet), job_of(fleet, number)
+        order, job = Order.load(fleet), Job(fleet, number)
         if job.state != OPEN:
             return
         attempt = job.begin()

@@ -15,7 +15,7 @@ from contract.metrics import metric_of
 
 from ...store.launches import Launch, files_of, machines_in
 from ...store.sources import versions
-from ..plan import AT_ONCE, SHARED, gigabytes, middle, overlapping
+from ..plan import SHARED, gigabytes, in_sessions, middle
 
 Rates = Mapping[tuple[str, str], float]
 """Question and kind -> the usual seconds that one release takes in one round. One that takes times and counts together takes
@@ -71,12 +71,8 @@ def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[st
     """The sessions of `releases` that keep so many nodes busy, and the release that all measure besides, empty for none.
     Neighbouring sessions share releases, so that every pair is measured on one node. Where they are measured `apart`, as
     counts allow, which no node changes, each release is in one session."""
-    shared = 0 if apart else SHARED
-    steps = max(1, len(releases) - shared)
-    least = 1 if len(releases) <= AT_ONCE else -(-steps // (AT_ONCE if apart else AT_ONCE - 1 - shared))
-    sessions = min(steps, -(-least // nodes) * nodes)
-    anchor = middle(releases) if sessions > 1 and not apart else ""
-    return [tuple(session) for session in overlapping(releases, sessions, shared)], anchor
+    jobs = in_sessions(releases, 0 if apart else SHARED, nodes=nodes)
+    return [tuple(job) for job in jobs], middle(releases) if len(jobs) > 1 and not apart else ""
 
 
 def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...system.errors import UserError
-from .attempts import log_of
+from .attempts import Job
 
 JOB = "torch_history.measuring.fleet.job"
 """The module that is run on a node."""
@@ -40,7 +40,7 @@ class Slurm:
     def submit(self, numbers: Sequence[int], at_once: int) -> None:
         """Hands over jobs, of which so many may run at a time. Slurm signals one a minute before its limit."""
         job = shlex.join([sys.executable, "-m", JOB, str(self._fleet)])
-        log_of(self._fleet, 0).parent.mkdir(exist_ok=True)
+        Job(self._fleet, 0).log.parent.mkdir(exist_ok=True)
         _ask(
             "sbatch",
             "--requeue",
