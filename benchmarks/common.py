@@ -136,13 +136,12 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     if device.wanted("times"):
         constants.read(_CONSTANTS)
         if "time" in workload.METRICS:
-            repeated = before is stopwatch.nothing
-            found["time"] = _samples(call, on, anew) if repeated else stopwatch.samples(call, before, on)
+            found["time"] = _samples(call, on, anew, before)
         if "cpu_time" in workload.METRICS:
             found["cpu_time"] = stopwatch.cpu_samples(call, before)
         if forward and "forward_time" in workload.METRICS:
             constants.read(_CONSTANTS)
-            found["forward_time"] = _samples(forward, on, anew and anew.of("forward"))
+            found["forward_time"] = _samples(forward, on, anew and anew.of("forward"), stopwatch.nothing)
         _say(**planted.told(call, f"{variant} {size}"))
     if device.wanted("counts") and any(METRICS[name].kind == COUNTS for name in workload.METRICS):
         before()
@@ -159,9 +158,12 @@ def _built(workload: ModuleType, variant: str, size: str, on: str) -> tuple:
     return arguments, call, clock.warm_up(both, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
 
 
-def _samples(call: Callable[[], object], on: str, anew: turns.Anew | None) -> Any:
-    """Samples of a warm call, or those with the turns that it took among other releases."""
-    return turns.measured(call, on, anew) if turns.wanted() else clock.samples(call, on)
+def _samples(call: Callable[[], object], on: str, anew: turns.Anew | None, before: Callable[[], object]) -> Any:
+    """Samples of a warm call, or those with the turns that it took among other releases, without what is done `before`."""
+    needs = None if before is stopwatch.nothing else before
+    if turns.wanted():
+        return turns.measured(call, on, anew, needs)
+    return stopwatch.samples(call, before, on) if needs else clock.samples(call, on)
 
 
 def _with(before: Callable[[], object], call: Callable[[], object]) -> Callable[[], object]:

@@ -40,8 +40,8 @@ def batch_of(workload: Any) -> object:
 
 def held(workload: Any, variant: str, size: str, batch: object) -> dict:
     """Bytes that the workload took in `CALLS` calls: `peak_allocated` and `peak_reserved` by the caching allocator,
-    `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `queries`: how often it was asked whether the device had
-    finished, when it need not have. Raises Refused where a GPU would show something else."""
+    `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `queries`: how often it was
+    asked whether the device had finished, when it need not have. Raises Refused where a GPU would show something else."""
     device.require_code_for(record.capability())
     out_of_memory = False
     with recording() as recorded:

@@ -52,16 +52,18 @@ def wanted() -> bool:
     return bool(_PIPES)
 
 
-def measured(call: Callable[[], object], on: str, anew: Anew | None) -> dict:
+def measured(
+    call: Callable[[], object], on: str, anew: Anew | None, before: Callable[[], object] | None = None
+) -> dict:
     """`samples`, in seconds per call of an already warm `call`, as `clock.samples` has them, and `turns`: the seconds per
     call of each stretch, in order of turns; without `turns` where no other release took any. Some turns after the other the
-    call is built `anew`, where that is known how.
+    call is built `anew`, where that is known how. What is done `before` each call is not timed.
 
     First it tells how many bytes this process holds, then in each turn what it found. Whoever asks says when to end; what
     is counted afterwards is counted on the processors that this process began on.
     """
     began_on = os.sched_getaffinity(0)
-    calls = clock._calls_of_a_block(call, on)
+    calls = clock._calls_of_a_block(call if before is None else lambda: (before(), call()), on)
     _say(_resident())
     found: list = []
     samples: list = []
@@ -73,7 +75,10 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None) -> dict:
             os.sched_setaffinity(0, there)
         if anew and since >= LEAST_OF_A_BUILD and spent * BUILDING > anew.seconds:
             call, since, spent = anew.build(), 0, 0.0
-        seconds, whole = _stretch(call, calls, on, again=block < LONG_BLOCK)
+        if before is None:
+            seconds, whole = _stretch(call, calls, on, again=block < LONG_BLOCK)
+        else:
+            seconds, whole = _apart(call, before, calls)
         since, spent = since + 1, spent + whole
         found.append(float(f"{seconds:.5g}"))
         _say(seconds)
@@ -102,6 +107,20 @@ def _stretch(call: Callable[[], object], calls: int, on: str, again: bool) -> tu
     if after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw:
         seconds = min(seconds, worked / len(blocks))
     return seconds / calls, sum(blocks)
+
+
+def _apart(call: Callable[[], object], before: Callable[[], object], calls: int) -> tuple:
+    """As `_stretch`, each call timed by itself. The calls may take little of the time: for so long no stretch lasts."""
+    blocks: list = []
+    ends = time.perf_counter() + 10 * clock.STRETCH_SECONDS
+    while not blocks or (sum(blocks) < clock.STRETCH_SECONDS and time.perf_counter() < ends):
+        blocks.append(0.0)
+        for _ in range(calls):
+            before()
+            began = time.perf_counter()
+            call()
+            blocks[-1] += time.perf_counter() - began
+    return statistics.median(blocks[1:] or blocks) / calls, sum(blocks)  # the first fetches what others drove out
 
 
 def _resident() -> int:

@@ -194,6 +194,19 @@ def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(monkeypatc
         os.close(pipe)
 
 
+@pytest.mark.parametrize(("takes", "does_before"), [(1e-5, 1e-6), (1e-5, 0.5), (0.2, 1e-4)])
+def test_in_turns_what_is_done_before_a_call_is_not_timed(ticking, monkeypatch, takes, does_before):
+    (told, tells), (answers, answered) = os.pipe(), os.pipe()
+    monkeypatch.setattr(turns, "_PIPES", [told, answered])
+    monkeypatch.setattr(turns, "time", ticking)
+    os.write(tells, TAKE * 6 + END)
+    found = turns.measured(ticking.call(takes), "cpu", None, ticking.call(does_before))
+    assert found["turns"] == pytest.approx([takes] * 6, rel=1e-4)
+    assert ticking.now < 60 * (takes + does_before) + 1.0, "a stretch ends, however little of it is timed"
+    for pipe in (told, tells, answers, answered):
+        os.close(pipe)
+
+
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 2e-3])
 def test_blocks_that_were_interrupted_are_left_out(ticking, seconds):
     # A scheduler gives the core to somebody else for 4 ms after every 10 ms
