@@ -1,6 +1,7 @@
 """Do the packages that a user's file asks for lie beside a release, which stays as it is, and is what cannot be had told?"""
 
 import contextlib
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch_history.cli.running import having
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
+from torch_history.releases.uv import run_uv, told
 from torch_history.store import own as skipped
 from torch_history.system.errors import SessionError
 
@@ -82,6 +84,18 @@ def test_what_fails_is_told_and_leaves_nothing(tmp_path, uv, step):
     assert not list(tmp_path.glob("added/*"))
     uv.failing.clear()
     assert (WANTED.add(tmp_path, 0) / "torchvision").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("--offline", "uv said: .*connectorx==99"), ("--index-url=http://127.0.0.1:9", "the package index is out of")],
+)
+def test_an_index_is_out_of_reach_only_where_uv_says_so(tmp_path, monkeypatch, option, said):
+    for name, value in {"UV_HTTP_RETRIES": "0", "UV_CACHE_DIR": str(tmp_path), "FORCE_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        run_uv(["pip", "compile", "-", option], stdin="connectorx==99")
+    assert re.match(said, told(raised.value))
 
 
 def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path):

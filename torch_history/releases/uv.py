@@ -10,9 +10,9 @@ from contract.children import dies_with_parent
 from ..system.errors import UserError
 
 OUT_OF_REACH = re.compile(
-    r"dns error|error sending request|failed to fetch|connect|timed out|request failed", re.IGNORECASE
+    r"(?im)^[^\w\n]*(\w+( by)?: )?(request failed|error sending request|http status server|operation timed|error decoding)"
 )
-"""uv's words where it cannot reach a package index."""
+"""How a line of uv's begins where it cannot reach a package index; names and paths come later in a line."""
 
 INDEX = "uv's index settings (UV_DEFAULT_INDEX; of uv's files only the one that UV_CONFIG_FILE names is read)"
 """What decides where uv looks, as a sentence about an index that is out of reach has it."""
@@ -20,10 +20,10 @@ INDEX = "uv's index settings (UV_DEFAULT_INDEX; of uv's files only the one that 
 
 def told(error: BaseException) -> str:
     """Why uv failed, in a sentence without its full stop: by its own words, where it could not reach the index by ours."""
-    said = " ".join(str(getattr(error, "stderr", "") or error).split())
+    said = str(getattr(error, "stderr", "") or error)
     if OUT_OF_REACH.search(said):
         return f"the package index is out of reach. Check the network or {INDEX}"
-    return f"uv said: {said[-600:]}"
+    return f"uv said: {' '.join(said.split())[-600:]}"
 
 
 def find_uv_bin() -> str:
@@ -43,7 +43,7 @@ def find_uv_bin() -> str:
 def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
     """What uv printed. It and all that it starts keep the open files `holding` locked. Of uv's files only that of
     UV_CONFIG_FILE is read: a `target` would send packages away. Raises CalledProcessError and UserError."""
-    words = [find_uv_bin(), "--no-progress", "--no-config", *arguments]
+    words = [find_uv_bin(), "--no-progress", "--no-config", "--color=never", *arguments]
     return subprocess.run(
         words, input=stdin, capture_output=True, text=True, check=True, pass_fds=holding, preexec_fn=dies_with_parent()
     ).stdout
