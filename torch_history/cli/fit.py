@@ -91,7 +91,7 @@ def _answer(counted: "list[Counted]", wanted: "Wanted") -> str:
     lines += [
         "",
         "Not counted: CUDA's context, the code of kernels and what cuBLAS takes for itself, assumed to be "
-        f"0 to {most // MIB:,} MiB; where that decides, the answer is CAN'T TELL. Three calls were "
+        f"0 to {most // MIB:,} MiB; where that decides, the answer is INCONCLUSIVE. Three calls were "
         "counted: inputs of other shapes later may fragment what is cached, which takes more.",
     ]
     return "\n".join(lines)

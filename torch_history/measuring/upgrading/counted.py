@@ -49,7 +49,7 @@ class Outcome(enum.Enum):
     """What one try says. UNCLEAR: what was not counted decides."""
 
     FITS = "fits"
-    UNCLEAR = "CAN'T TELL"
+    UNCLEAR = "INCONCLUSIVE"
     TOO_MUCH = "does not fit"
 
 

@@ -124,16 +124,16 @@ def said_of(found: Largest) -> str:
     """Which batches fit, in a sentence."""
     tries = f"{len(found.tries)} tries"
     if not found.orderly:
-        return f"CAN'T TELL: a batch of {found.too_much} does not fit and one of {found.fits} does ({tries})"
+        return f"INCONCLUSIVE: a batch of {found.too_much} does not fit and one of {found.fits} does ({tries})"
     fits = f"{found.fits} fits" if found.fits else "none fits surely"
     smaller = [f"{batch:,}" for batch in found.unclear if batch < found.fits]
-    fits += f" (of the smaller ones, CAN'T TELL for {', '.join(smaller)})" if smaller else ""
+    fits += f" (of the smaller ones, INCONCLUSIVE for {', '.join(smaller)})" if smaller else ""
     above = found.fits + 1
     if found.too_much is None:
-        return f"{fits}; CAN'T TELL from {above} on ({tries})"
+        return f"{fits}; INCONCLUSIVE from {above} on ({tries})"
     if found.too_much == above:
         return f"{fits}, {above} does not ({tries})"
-    return f"{fits}; CAN'T TELL for {above} to {found.too_much - 1}; {found.too_much} does not fit ({tries})"
+    return f"{fits}; INCONCLUSIVE for {above} to {found.too_much - 1}; {found.too_much} does not fit ({tries})"
 
 
 def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int) -> Largest:
