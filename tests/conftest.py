@@ -85,14 +85,14 @@ def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of results that the command `torch-history` takes for the repository's, on a machine called `here`."""
+    """A folder of results that the command `torch-history` takes for the repository's, beside `env`, on a machine `here`."""
     from torch_history.cli import suite
     from torch_history.measuring import machine, machine_records
 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(root)
     loaded = suite.load
-    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), results=tmp_path / "results"))
+    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), results=tmp_path / "results", env=tmp_path / "env"))
     for module in (machine, machine_records):
         monkeypatch.setattr(module, "describe", lambda *_: {"machine": "here", "device": "cpu"})
     return tmp_path / "results"

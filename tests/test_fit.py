@@ -106,7 +106,7 @@ def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused, said):
         ("'12.8'", True, "multiProcessorCount", "multiProcessorCount of the card 'turing' is 0"),
     ],
 )
-def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said(tmp_path, monkeypatch, cuda, nvrtc, zero, said):
+def test_what_would_make_bytes_wrong_is_refused_alone(tmp_path, monkeypatch, results, cuda, nvrtc, zero, said):
     devices = tmp_path / "devices.toml"
     devices.write_text(
         re.sub(rf"^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1, flags=re.MULTILINE)

@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -377,15 +376,20 @@ with alone(Path(sys.argv[1])):
 """
 
 
-def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(here, tmp_path, monkeypatch):
-    env = tmp_path / "env"
-    loaded = suite.load
-    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=env))
+@pytest.mark.parametrize(
+    ("place", "commands"),
+    [
+        ("env", (("run", *RELEASES, "--size", "small"), ("prune",))),
+        ("env/recorder", (("fit", "docs/examples/transformer_step.py"), ("certify", "gpu.json"))),
+    ],
+)
+def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(here, tmp_path, place, commands):
+    env = tmp_path / place
     hold = [sys.executable, "-c", HOLD, str(env)]
     with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        for arguments in (("run", *RELEASES, "--size", "small"), ("prune",)):
+        for arguments in commands:
             answered = command(*arguments)
             assert answered.exit_code == 1
             who = f"process {holder.pid} on {socket.gethostname()}"

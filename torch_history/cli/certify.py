@@ -17,6 +17,7 @@ from contract.surroundings import PLACES, inherited
 
 from ..store.asv_results import read_benchmarks
 from ..system.errors import UserError
+from ..system.locks import alone
 from . import suite as suites
 from .options import WHOLE_PATH, duration, python_option
 from .output import console, plain
@@ -54,7 +55,8 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | Non
     elif not files:
         raise UserError("Nothing was asked for. Give the FILE of a GPU's answers, or make one with --ask FILE.")
     else:
-        equal = [_compared(path, suite, out) for path in files]
+        with alone(suite.env / "recorder"):
+            equal = [_compared(path, suite, out) for path in files]
         sys.exit(0 if all(equal) else 3)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..system.errors import UserError
+from ..system.locks import alone
 from . import suite as suites
 from .options import gigabytes
 from .output import console, plain
@@ -56,9 +57,10 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     minutes = MINUTES_EACH * len(left) + MINUTES_TO_COUNT * len(releases)
     out.print(plain(f"{what} It takes about {minutes} minutes in all."))
     counted = []
-    for release in releases:
-        built = made(release, root, lambda text: out.print(plain(text), style="dim"))
-        counted += count(built, wanted, own.path, lambda text: out.print(plain(text), style="dim"))
+    with alone(root):
+        for release in releases:
+            built = made(release, root, lambda text: out.print(plain(text), style="dim"))
+            counted += count(built, wanted, own.path, lambda text: out.print(plain(text), style="dim"))
     out.print(plain(_answer(counted, wanted)))
 
 
