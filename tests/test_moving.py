@@ -39,8 +39,8 @@ FORMS = {
     ),
     "groups.toml": ('[project]\nname = "a"\n[project.optional-dependencies]\ngpu = ["torch[opt]==2.5.1"]\n', ["2.5.1"]),
     "poetry.toml": (
-        '[tool.poetry.dependencies]\npython = "^3.10"\ntorch = {version = "~2.6", source = "x"}\n',
-        ["2.6.0"],
+        '[tool.poetry.dependencies]\npython = "^3.10"\ntorch = {version = "2.1.*", source = "x"}\n',
+        ["2.1.0", "2.1.1", "2.1.2"],
     ),
     "uv.lock": ('version = 1\nrequires-python = ">=3.11"\n[[package]]\nname = "torch"\nversion = "2.7.1"\n', ["2.7.1"]),
     "pylock.toml": ('lock-version = "1.0"\n[[packages]]\nname = "torch"\nversion = "2.8.0"\n', ["2.8.0"]),
@@ -51,6 +51,7 @@ FORMS = {
     ),
     "with_pip.yaml": ("dependencies:\n- python\n- pip:\n  - torch==2.9.0\n", ["2.9.0"]),
     "vision.txt": ("torchvision==0.20.1\n", []),
+    "wildcard.yml": ("dependencies:\n- pytorch 2.3.*\n", ["2.3.0", "2.3.1"]),
 }
 
 

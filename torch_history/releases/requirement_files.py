@@ -83,14 +83,14 @@ def versions_of(text: str) -> SpecifierSet:
 
 
 def _poetry(part: str) -> str:
-    """One condition of poetry's as the package index writes it."""
-    match = re.fullmatch(r"(\^|~|)(\d+(?:\.\d+)*)", part)
-    if not match:
+    """One condition of poetry's or conda's as the package index writes it."""
+    match = re.fullmatch(r"(\^|~|)(\d+(?:\.\d+)*)(\.\*|)", part)
+    if not match or (match[1] and match[3]):
         return part
-    kind, version = match.groups()
+    kind, version, any_patch = match.groups()
     numbers = [int(number) for number in version.split(".")]
     if not kind:
-        return f"=={version}"
+        return f"=={version}{any_patch}"
     last = next((i for i, number in enumerate(numbers) if number), 0) if kind == "^" else min(1, len(numbers) - 1)
     below = [*numbers[:last], numbers[last] + 1]
     return f">={version},<{'.'.join(map(str, below))}"
