@@ -54,12 +54,23 @@ FORMS = {
     "wildcard.yml": ("dependencies:\n- pytorch 2.3.*\n", ["2.3.0", "2.3.1"]),
 }
 
+MAC, REST = "sys_platform == 'darwin' and platform_machine == 'x86_64'", "sys_platform != 'darwin' or extra == 'gpu'"
+FORKS = {
+    "uv.lock": ("package", f'resolution-markers = ["{MAC}"]', f'resolution-markers = ["{MAC}", "{REST}"]'),
+    "python.lock": ("package", "resolution-markers = [\"python_full_version < '3.11'\"]", ""),
+    "poetry.lock": ("package", f'markers = "{MAC}"', f'groups = ["main", "dev"]\nmarkers = {{main = "{MAC}"}}'),
+    "pylock.toml": ("packages", f'marker = "{MAC}"', f"marker = \"'gpu' in extras and ({REST})\""),
+    "poetry.toml": ("tool.poetry.dependencies.torch", 'platform = "darwin"', f'python = "~3.11"\nmarkers = "{REST}"'),
+}
+LOCK = '[[{0}]]\nname = "torch"\nversion = "2.2.2"\n{1}\n[[{0}]]\nname = "torch"\nversion = "2.5.1"\n{2}\n'
+FORMS |= {f"forks_{name}": (LOCK.format(*of), ["2.5.1"]) for name, of in FORKS.items()}
+
 
 @pytest.mark.parametrize("name", FORMS)
 def test_each_form_of_requirements_asks_for_the_torch_that_it_names(tmp_path, name):
     text, versions = FORMS[name]
     (tmp_path / name).write_text(text)
-    wanted = read(tmp_path / name).packages.get("torch")
+    wanted = read(tmp_path / name, "3.11").packages.get("torch")
     known = [each.version for each in AXIS.releases]
     assert [each for each in known if wanted is not None and wanted.contains(each)][: len(versions)] == versions
     assert (wanted is None) == (not versions)
@@ -69,10 +80,10 @@ def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
     (tmp_path / "base.txt").write_text("torch==2.3.1\n-r more.txt\n")
     (tmp_path / "more.txt").write_text("-r base.txt\n")
     (tmp_path / "all.txt").write_text("-r base.txt\n")
-    assert str(read(tmp_path / "all.txt").packages["torch"]) == "==2.3.1"
+    assert str(read(tmp_path / "all.txt", "3.11").packages["torch"]) == "==2.3.1"
     (tmp_path / "more.txt").unlink()
     with pytest.raises(UserError, match="cannot be read: No such file"):
-        read(tmp_path / "all.txt")
+        read(tmp_path / "all.txt", "3.11")
 
 
 @pytest.mark.parametrize(
@@ -84,12 +95,14 @@ def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
         ("a.txt", "torch=2.3"),
         ("Pipfile.lock", "[]"),
         ("b.yml", "dependencies: 3"),
+        ("c.yml", "name: a"),
+        ("c.lock", f'[[package]]\nname = "torch"\nversion = "1"\nmarkers = "{"(" * 9999}"'),
     ],
 )
 def test_what_is_no_file_of_requirements_is_refused_in_a_sentence(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=f"{name} cannot be read as its name says"):
-        read(tmp_path / name)
+        read(tmp_path / name, "3.11")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from ..system.errors import UserError
 from .axis import Axis, Release
-from .requirement_files import Wanted
+from .requirement_files import MOST_PATCHES, Wanted
 from .wheels import Wheel, size
 
 CONTRACT = Path(__file__).resolve().parents[2] / "contract"
@@ -24,10 +24,6 @@ ANY = "any"
 
 SHOWN = ("triton", "nvidia-cudnn", "nvidia-cublas", "nvidia-nccl")
 """Packages that torch brings and that a move is asked about."""
-
-
-MOST_PATCHES = 50
-"""Patch releases of a Python that a file may name; none has had so many."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Which torch does a file of requirements ask for? Read without a network, and without running anything."""
 
-import contextlib
 import json
 import re
 import tomllib
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from packaging.markers import UndefinedEnvironmentName
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -23,6 +22,18 @@ LARGEST_FILE = 2**26
 CONDA = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 """Name of a package of conda -> its name on the package index, where they differ."""
 
+MEASURED_ON = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
+"""What markers are read for, whatever this machine is."""
+
+MOST_PATCHES = 50
+"""Patch releases of a Python that a file may name; none has had so many."""
+
+CHOICE = re.compile(r"""extra *[!=]= *["'][^"']*["']|["'][^"']*["'] +(not +)?in +(extras|dependency_groups)""")
+"""A condition of a marker on what a person chooses of a project."""
+
+_Asked = tuple[str, SpecifierSet, list[str]]
+"""A package, the versions that are asked for, and the markers, of which one must hold."""
+
 FORMS = "requirements.txt, pyproject.toml, uv.lock, poetry.lock, pylock.toml, Pipfile.lock or environment.yml"
 
 
@@ -34,38 +45,51 @@ class Wanted:
     python: SpecifierSet
 
 
-def read(path: Path) -> Wanted:
-    """What the file at `path` asks for. Raises UserError."""
+def read(path: Path, python: str) -> Wanted:
+    """What the file at `path` asks for on Linux with that Python, with all of its extras and groups. Raises UserError."""
+    packages: dict[str, SpecifierSet] = {}
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UserError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
-        pairs, python = _of_form(path, path.read_text(encoding="utf-8"))
-        known = [(canonicalize_name(name), versions) for name, versions in pairs]
+        asked, pythons = _of_form(path, path.read_text(encoding="utf-8"))
+        for name, versions, markers in asked:
+            if any(_holds(marker, python) for marker in markers):
+                packages[canonicalize_name(name)] = packages.get(canonicalize_name(name), SpecifierSet()) & versions
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. Name {FORMS}.") from error
-    except (ValueError, TypeError, AttributeError, yaml.YAMLError, RecursionError) as error:
-        said = str(error).partition("\n")[0]
+    except (ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError, RecursionError) as error:
+        said = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise UserError(f"{path} cannot be read as its name says: {said}. Name {FORMS}.") from error
-    packages: dict[str, SpecifierSet] = {}
-    for name, versions in known:
-        packages[name] = packages.get(name, SpecifierSet()) & versions
-    return Wanted(packages, python)
+    return Wanted(packages, pythons)
 
 
-def _of_form(path: Path, text: str) -> tuple[list[tuple[str, SpecifierSet]], SpecifierSet]:
+def _holds(marker: str, python: str) -> bool:
+    """Whether a marker holds where releases are measured, if a person chooses so."""
+    here = {**MEASURED_ON, "python_version": python, "python_full_version": f"{python}.{MOST_PATCHES - 1}"}
+    return not marker or Marker(CHOICE.sub("os_name == 'posix'", marker)).evaluate(here)
+
+
+def _locked(name: str, versions: str, package: dict[str, Any]) -> _Asked:
+    """A locked package. Of markers uv writes several, and poetry one, or one for each group that has one."""
+    found = package.get("resolution-markers") or package.get("markers") or package.get("marker") or ""
+    found = [found.get(group, "") for group in package["groups"]] if isinstance(found, dict) else found
+    return name, versions_of(versions), found if isinstance(found, list) else [found]
+
+
+def _of_form(path: Path, text: str) -> tuple[list[_Asked], SpecifierSet]:
     """The packages of a file by the form that its name tells, and what it says of Python."""
     if path.suffix in (".yml", ".yaml"):
         return _conda(yaml.safe_load(text))
     if path.name == "Pipfile.lock":
         groups = json.loads(text)
         of = {**groups.get("develop", {}), **groups.get("default", {})}
-        return [(name, versions_of(str(each.get("version", "")))) for name, each in of.items()], SpecifierSet()
+        return [_locked(name, each.get("version", ""), each) for name, each in of.items()], SpecifierSet()
     if path.suffix in (".lock", ".toml"):
         table = tomllib.loads(text)
         locked = table.get("package", table.get("packages"))
         python = str(table.get("requires-python", ""))
         if isinstance(locked, list):
-            pinned = [(each["name"], versions_of(f"=={each['version']}")) for each in locked if "version" in each]
+            pinned = [_locked(each["name"], f"=={each['version']}", each) for each in locked if "version" in each]
             return pinned, versions_of(python)
         return _project(table)
     return list(_lines(path, text, ())), SpecifierSet()
@@ -96,12 +120,11 @@ def _poetry(part: str) -> str:
     return f">={version},<{'.'.join(map(str, below))}"
 
 
-def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[tuple[str, SpecifierSet]]:
+def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[_Asked]:
     """The lines of a file for pip, and of the files that it includes by `-r` and `-c`."""
     for line in re.sub(r"\\\n", " ", text).splitlines():
         line = re.sub(r"(^|\s)#.*$", "", line).strip()
-        include = re.fullmatch(r"(?:-r|-c|--requirement|--constraint)[ =]*(.+)", line)
-        if include:
+        if include := re.fullmatch(r"(?:-r|-c|--requirement|--constraint)[ =]*(.+)", line):
             other = (path.parent / include[1].strip()).resolve()
             if other not in seen and len(seen) < 20:
                 yield from _lines(other, other.read_text(encoding="utf-8"), (*seen, path.resolve()))
@@ -109,22 +132,20 @@ def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[tuple[str,
             yield from _required(re.split(r"\s--\w", line)[0])
 
 
-def _required(line: str) -> Iterator[tuple[str, SpecifierSet]]:
-    """One requirement, none where it is for another system; an address counts by the version in its file's name."""
+def _required(line: str) -> Iterator[_Asked]:
+    """One requirement, none of a bare path; an address counts by the version in its file's name."""
     try:
         requirement = Requirement(line)
     except InvalidRequirement as error:
         if re.match(r"[./]|\w+(\+\w+)?://", line):
             return
         raise ValueError(f"'{line}' is no requirement") from error
-    with contextlib.suppress(UndefinedEnvironmentName):
-        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
-            return
     named = re.search(r"/torch\w*-(\d+(?:\.\d+)+)[^/]*\.whl", requirement.url or "")
-    yield requirement.name, versions_of(f"=={named[1]}" if named else str(requirement.specifier))
+    versions = versions_of(f"=={named[1]}" if named else str(requirement.specifier))
+    yield requirement.name, versions, [str(requirement.marker or "")]
 
 
-def _project(table: dict[str, Any]) -> tuple[list[tuple[str, SpecifierSet]], SpecifierSet]:
+def _project(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
     """What pyproject.toml asks for: its dependencies, those of its extras and groups, and poetry's."""
     project, poetry = table.get("project", {}), table.get("tool", {}).get("poetry", {})
     lines = [*project.get("dependencies", [])]
@@ -133,18 +154,22 @@ def _project(table: dict[str, Any]) -> tuple[list[tuple[str, SpecifierSet]], Spe
     pairs = [pair for line in lines for pair in _required(line)]
     groups = [poetry, *poetry.get("group", {}).values()]
     of_poetry = {name: asked for group in groups for name, asked in group.get("dependencies", {}).items()}
-    python = str(project.get("requires-python", "")) or _version(of_poetry.pop("python", ""))
-    return pairs + [(name, versions_of(_version(asked))) for name, asked in of_poetry.items()], versions_of(python)
+    python = project.get("requires-python", "") or of_poetry.pop("python", "")
+    pairs += [pair for name, asked in of_poetry.items() for pair in _of_poetry(name, asked)]
+    return pairs, versions_of(python)
 
 
-def _version(asked: Any) -> str:
-    """Poetry's condition, whether it stands alone, in a table, or in the first of several."""
-    if isinstance(asked, list):
-        asked = asked[0]
-    return str(asked.get("version", "")) if isinstance(asked, dict) else str(asked)
+def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
+    """Poetry's condition of a package, a text or a table, or several of them for different platforms and Pythons."""
+    for each in asked if isinstance(asked, list) else [asked]:
+        of = each if isinstance(each, dict) else {"version": each}
+        markers = [f"python_full_version {one.operator} '{one.version}'" for one in versions_of(of.get("python", ""))]
+        markers += [f"sys_platform == '{of['platform']}'"] if "platform" in of else []
+        markers += [f"({of['markers']})"] if "markers" in of else []
+        yield name, versions_of(of.get("version", "")), [" and ".join(markers)]
 
 
-def _conda(table: dict[str, Any]) -> tuple[list[tuple[str, SpecifierSet]], SpecifierSet]:
+def _conda(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
     """What a file for conda asks for, the part for pip with it: `pytorch::pytorch=2.3` is any 2.3 of torch."""
     pairs, python = [], SpecifierSet()
     for each in table["dependencies"]:
@@ -152,11 +177,9 @@ def _conda(table: dict[str, Any]) -> tuple[list[tuple[str, SpecifierSet]], Speci
             pairs += [pair for line in each.get("pip", []) for pair in _required(line) if not line.startswith("-")]
             continue
         name, _, condition = re.sub(r"[=<>!~]", r" \g<0>", each.rpartition("::")[2], count=1).partition(" ")
-        if re.match(r"=[^=]", condition.strip()):
-            version = condition.strip()[1:].partition("=")[0].rstrip("*.")
-            condition = f"=={version}.*"
+        if match := re.match(r" *=([^=]+)", condition):
+            condition = f"=={match[1].rstrip('*. ')}.*"
         versions = versions_of(condition.split("=py")[0])
-        if name == "python":
-            python = versions
-        pairs.append((CONDA.get(name, name), versions))
+        python = versions if name == "python" else python
+        pairs.append((CONDA.get(name, name), versions, [""]))
     return pairs, python
