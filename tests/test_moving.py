@@ -169,18 +169,24 @@ def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("code", "text", "says"),
     [
-        ("numpy\n", "asks for no torch"),
-        ("torch==1.7.1\n", "no release here is"),
-        ("torch==2.15.0\n", "is no move from there"),
+        (1, "numpy", "asks for no torch"),
+        (1, "torch==1.7.1", "no release here is"),
+        (1, "torch==2.15.0", "is no move from there"),
+        (1, "torch==2.2.2\ntorch==2.5.1", "asks for torch ==2.2.2,==2.5.1 at once"),
+        (1, "torch==2.4.1; python_version != '3.12'", "asks for no torch, torchvision or torchaudio for Linux"),
+        (1, "torchvision==0.29.1", "asks for torchvision ==0.29.1, and which torch goes with that is not known here."),
+        (0, "torch>=2.1,<2.3", "torch <2.3,>=2.1, so 2.1.0 to 2.2.2 may be installed. This is told from 2.1.0."),
+        (0, "torchvision>=0.15", "torchvision >=0.15, built for torch 2.0.0 to 2.14.0. This is told from 2.0.0."),
+        (0, "torchvision\ntorchaudio==2.1.0", "asks for torchvision and torchaudio ==2.1.0, built for torch 2.1.0."),
     ],
 )
-def test_a_file_that_allows_no_move_is_refused_in_a_sentence(tmp_path, text, why):
+def test_what_a_file_asks_for_is_told_from_its_oldest_torch_or_refused_in_a_sentence(tmp_path, code, text, says):
     (tmp_path / "requirements.txt").write_text(text)
-    answer = command(tmp_path / "requirements.txt", "--to", "2.15.0")
-    assert answer.exit_code == 1
-    assert why in " ".join(answer.output.split())
+    answer = command(tmp_path / "requirements.txt", "--to", "2.15.0", "--lane", "3.12")
+    assert answer.exit_code == code
+    assert says in " ".join(answer.output.split())
 
 
 ACTION = ROOT / ".github" / "actions" / "moves-torch"

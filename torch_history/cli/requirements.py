@@ -38,7 +38,7 @@ def move(file: Path, last: str, gpu: str, environment: str, form: str) -> tuple[
     python = environment.rpartition("py")[2] if environment.startswith("release-py") else suites.DEFAULT_LANE
     wanted, newer = read(file.resolve(), python), read(Path(last).resolve(), python) if Path(last).is_file() else None
     suite = suites.load()
-    new = moving.allowed(newer, suite.axis, last)[-1] if newer else suite.axis.find(last or "HEAD")
+    new = moving.allowed(newer, suite.axis, last)[0][-1] if newer else suite.axis.find(last or "HEAD")
     capability = moving.capability_of(gpu) if gpu else ""
     old, asks = moving.between(wanted, suite.axis, new, file.name)
     rows = moving.rows(old, new, load(suite.list.with_name(FILE)), newer or wanted, capability)

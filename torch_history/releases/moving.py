@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
-
 from ..system.errors import UserError
 from .axis import Axis, Release
 from .requirement_files import MOST_PATCHES, Wanted
@@ -36,35 +33,39 @@ class Row:
     changed: bool = False
 
 
-def allowed(wanted: Wanted, axis: Axis, where: str) -> list[Release]:
-    """The releases that a file allows by torch, torchvision or torchaudio, oldest first. Raises UserError for none."""
-    specifier = wanted.packages.get("torch")
-    for companion, built in companions().items():
-        if specifier is None and companion in wanted.packages:
-            asked = wanted.packages[companion]
-            fits = {of for version, of in built.items() if of not in ("", ANY) and asked.contains(version)}
-            specifier = SpecifierSet(f"=={max(fits, key=Version)}" if fits else "")
-    if specifier is None:
-        raise UserError(f"{where} asks for no torch, torchvision or torchaudio. Name a file that does.")
-    found = [each for each in axis.releases if specifier.contains(each.version)]
-    if not found:
-        ends = f"{axis.releases[0].version} to {axis.newest.version}"
-        raise UserError(f"{where} asks for torch {specifier}, which no release here is: {ends}.")
-    return found
+def allowed(wanted: Wanted, axis: Axis, where: str) -> tuple[list[Release], str]:
+    """The releases that a file allows by torch, else those that its torchvision and torchaudio are built for, oldest first,
+    and what it asks for, as a sentence begins. Raises UserError where there is none, or it is not known."""
+    known = {"torch": {each.version: each.version for each in axis.releases}, **companions()}
+    named = {name: wanted.packages[name] for name in known if name in wanted.packages}
+    if not named:
+        nothing = "asks for no torch, torchvision or torchaudio for Linux (x86_64) and the chosen Python"
+        raise UserError(f"{where} {nothing}. Name a file that does, or choose another Python, such as --lane 3.12.")
+    asked = {"torch": named["torch"]} if "torch" in named else named
+    asks = f"{where} asks for {' and '.join(f'{name} {versions}'.rstrip() for name, versions in asked.items())}"
+    fits = [{known[name][each] for each in of.filter(known[name])} - {"", ANY} for name, of in asked.items()]
+    found = [each for each in axis.releases if any(fits) and all(each.version in of for of in fits if of)]
+    if found:
+        return found, asks
+    pins = sum(each.operator == "==" for each in asked.get("torch", ()))
+    why = " at once, perhaps for different extras" if pins > 1 else ", which no release here is"
+    why = why if "torch" in asked else ", and which torch goes with that is not known here"
+    ends = f"{axis.releases[0].version} to {axis.newest.version}"
+    raise UserError(f"{asks}{why}. Name a file that asks for one torch from {ends}.")
 
 
 def between(wanted: Wanted, axis: Axis, last: Release, where: str) -> tuple[Release, str]:
     """The oldest release that a file allows, and a sentence on that. Raises UserError where it is no older one."""
-    found = allowed(wanted, axis, where)
+    found, asks = allowed(wanted, axis, where)
     old = found[0]
     if axis.position(old.tag) >= axis.position(last.tag):
         raise UserError(f"{where} asks for torch {old.version} or newer, and {last.version} is no move from there.")
-    named = next(name for name in ("torch", *companions()) if name in wanted.packages)
-    asks = f"{where} asks for {named} {wanted.packages[named]}".rstrip()
-    if len(found) > 1:
-        may = f"{old.version} to {found[-1].version} may be installed"
-        return old, f"{asks}, so {may}. This is told from {old.version}."
-    return old, f"{asks}." if named == "torch" else f"{asks}, which is built for torch {old.version}."
+    span = " to ".join(dict.fromkeys((old.version, found[-1].version)))
+    if "torch" not in wanted.packages:
+        asks += f", built for torch {span}"
+    elif len(found) > 1:
+        asks += f", so {span} may be installed"
+    return old, f"{asks}. This is told from {old.version}." if len(found) > 1 else f"{asks}."
 
 
 def rows(old: Release, new: Release, wheels: Mapping[str, Wheel], wanted: Wanted, capability: str) -> list[Row]:
