@@ -37,6 +37,26 @@
         return node;
     };
 
+    /** Details whose content `make` gives, once, when they are opened. Where that fails they say why, and it is asked for again
+        when they are opened again. */
+    TH.lazy = (attributes, summary, make) => {
+        const place = el("div", {});
+        const node = el("details", attributes, el("summary", {}, summary), place);
+        let isAsked = false;
+        const fill = async () => {
+            isAsked = true;
+            place.replaceChildren(el("p", {}, "This is being loaded."));
+            try {
+                const made = await make();
+                place.replaceChildren(el("div", {}, made));
+            } catch (error) {
+                isAsked = false;
+                place.replaceChildren(el("p", {role: "alert"}, error.message));
+            }
+        };
+        node.addEventListener("toggle", () => node.open && !isAsked && fill());
+        return node;
+    };
     TH.folded = (id, summary, ...children) => el("details", {id}, el("summary", {}, summary), children);
     TH.sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
     TH.words = (name) => String(name).replaceAll("_", " ");

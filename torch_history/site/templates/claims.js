@@ -11,13 +11,6 @@
     const arrive = () => document.getElementById(`claim-${sought}`)?.scrollIntoView({behavior: "instant"});
     const sign = TH.answer;
 
-    /* Details whose content is made when they are opened. */
-    const folded = (summary, content) => el("details", {toggle: ({target}) => {
-        if (target.open && target.childElementCount === 1) {
-            target.append(el("div", {}, content()));
-        }
-    }}, el("summary", {}, summary));
-
     /* Neighbouring releases of one answer. */
     const runsOf = (answers) => answers.reduce((runs, {release, word}) => {
         const last = runs.at(-1);
@@ -54,7 +47,7 @@
             el("h3", {}, name),
             H.legend(shown),
             H.figure(lane, all, shown, {y: unit === "seconds" ? "log" : "linear", label}),
-            folded("The numbers as a table", () =>
+            TH.lazy({}, "The numbers as a table", () =>
                 H.table(lane, all, shown, {most: MOST_COLUMNS, caption: `${name} by variant and release`}).nodes),
             el("p", {}, el("a", {href: TH.link("series.html", closer)}, "The series in detail")),
         ];
@@ -67,7 +60,7 @@
         ))),
     ];
 
-    const sentences = ({answers}) => folded(`The numbers behind each of ${answers.length} answers`, () =>
+    const sentences = ({answers}) => TH.lazy({}, `The numbers behind each of ${answers.length} answers`, () =>
         el("dl", {class: "answers"}, [...answers].reverse().map(({release, word, sentence}) => [
             el("dt", {}, release, " ", sign(word)), el("dd", {}, sentence),
         ])));

@@ -199,11 +199,7 @@
         }
         const release = lane.releases[position];
         const before = beforeOf(lane, tag);
-        const details = (id, words, make) => el("details", {id, toggle: ({target}) => {
-            if (target.open && target.childElementCount === 1) {
-                make().then((made) => target.append(made));
-            }
-        }}, el("summary", {}, el("h2", {}, words)));
+        const details = (id, words, make) => TH.lazy({id}, el("h2", {}, words), make);
         main.append(el("div", {},
             steer(tags, position),
             el("h2", {class: "release-name"}, tag),
@@ -212,9 +208,9 @@
             pair ? changed(lane, pair) : el("p", {}, `${tag} is the oldest release measured here: there is none to compare it with.`),
             begun(lane, tag, steps),
             wheels[tag] && brought(tag, wheels[tag], before, wheels[before]),
-            details("missing", "What could not run", async () => el("div", {}, missing(await TH.measured(lane), position))),
-            details("environment", "Its environment, and how it was measured", async () => el("div", {}, effort(await TH.measured(lane), position),
-                environment(release, before === null ? null : lane.releases[tags.indexOf(before)]))),
+            details("missing", "What could not run", async () => missing(await TH.measured(lane), position)),
+            details("environment", "Its environment, and how it was measured", async () => [effort(await TH.measured(lane), position),
+                environment(release, before === null ? null : lane.releases[tags.indexOf(before)])]),
             everyRelease(lane)));
     };
 

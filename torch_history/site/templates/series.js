@@ -264,19 +264,16 @@
     };
     const printed = ({unit}) => `It prints one number: ${unit === "seconds" ? "seconds of a call" : unit || "a count"}.`;
 
-    const scriptOf = async (name, benchmark, size, place, beside) => {
+    const scriptOf = async (name, benchmark, size, beside) => {
         const {scripts} = await TH.file(name);
         const found = scripts.find((each) => each.benchmark === benchmark && each.size === size);
-        if (!found || !found.text) {
-            place.replaceChildren(el("p", {}, `There is no script. ${found ? found.why : "This size has none."}`));
-            return;
-        }
-        place.replaceChildren(
+        return !found || !found.text ? el("p", {}, `There is no script. ${found ? found.why : "This size has none."}`) : [
             el("div", {}, beside),
             el("p", {}, el("button", {type: "button", click: (event) => TH.copy(found.text, event.currentTarget)},
                            "Copy the script")),
             el("pre", {class: "scroll", tabindex: "0", role: "region", "aria-label": "The script"},
-               el("code", {}, found.text)));
+               el("code", {}, found.text)),
+        ];
     };
 
     const namedCode = (shown, {question}) => shown.map((member) => [member, `code-${question}-${member.variant}`])
@@ -294,12 +291,9 @@
         const named = namedCode(shown, found);
         const one = ([{variant, index}, name]) => {
             const series = lane.series[index];
-            const place = el("div", {}, el("p", {}, "The code is being loaded."));
-            const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
             const beside = [el("p", {}, printed(series)), numbersOf(lane, {series, change: pair && pair.byPlace.get(index), base, release}),
                             confirmations(lane, series)];
-            const open = (event) => event.target.open && scriptOf(name, benchmark, size, place, beside).catch(failed);
-            return el("details", {class: "code", toggle: open, "data-variant": variant}, el("summary", {}, variant), place);
+            return TH.lazy({class: "code", "data-variant": variant}, variant, () => scriptOf(name, benchmark, size, beside));
         };
         return named.length > 0 && el("section", {"aria-labelledby": "code"}, el("h2", {id: "code"}, "The code"),
             el("p", {}, "Each script is plain PyTorch in one file, made from what the suite measures now. "
@@ -391,7 +385,7 @@
         ];
     };
 
-    const other = async ({id, words}, {benchmark, size, slots, hidden, ...common}, place) => {
+    const other = async ({id, words}, {benchmark, size, slots, hidden, ...common}) => {
         const lane = await TH.measured(await TH.lane(id));
         const happened = await TH.steps(lane, [benchmark]);
         const {view} = common;
@@ -399,23 +393,14 @@
         const shown = all.filter(({variant}) => !hidden.has(variant));
         const relative = view.relative === "limit" && !H.limitOf(lane, benchmark, size) ? "" : view.relative;
         const content = () => part(lane, {...common, all, shown, happened, view: {...view, relative}, isOther: true});
-        place.replaceChildren(el("div", {}, all.length ? content() : el("p", {}, `Not measured on ${words}.`)));
+        return all.length ? content() : el("p", {}, `Not measured on ${words}.`);
     };
 
     /* Another lane is loaded when the reader opens it, and stays open while others controls are used. */
     const opened = new Set();
-    const unfolded = (each, common) => {
-        const place = el("div", {}, el("p", {}, "Its numbers are being loaded."));
-        const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
-        const open = ({target}) => {
-            opened[target.open ? "add" : "delete"](each.id);
-            if (target.open && !target.dataset.asked) {
-                target.dataset.asked = "true";
-                other(each, common, place).catch(failed);
-            }
-        };
-        return el("details", {class: "lane", open: opened.has(each.id), toggle: open}, el("summary", {}, `On ${each.words}`), place);
-    };
+    const unfolded = (each, common) => TH.lazy({
+        class: "lane", open: opened.has(each.id), toggle: ({target}) => opened[target.open ? "add" : "delete"](each.id),
+    }, `On ${each.words}`, () => other(each, common));
 
     const render = (about, address, main, {happened, pair, lane}) => {
         const found = address.benchmark ? lookUp(lane, address.benchmark) : null;
