@@ -184,9 +184,11 @@
         return inflated(received.get(name));
     };
 
+    /* What `load` gave; a file that failed is asked for again. */
     const once = (known, id, load) => {
         if (!known.has(id)) {
             known.set(id, load());
+            known.get(id).catch?.(() => known.delete(id));
         }
         return known.get(id);
     };
@@ -410,8 +412,7 @@
         const content = document.getElementById("content");
         let turn = 0;
         let isDrawn = false;
-        const show = async () => {
-            const mine = turn += 1;
+        const show = async (mine) => {
             const address = TH.address();
             const known = TH.contents.lanes.find((lane) => lane.id === address.lane);
             current = (known || TH.contents.lanes[0]).id;
@@ -441,11 +442,16 @@
             }
             document.body.dataset.ready = location.hash || "#";
         };
-        const shown = () => show().catch((error) => {
-            content.replaceChildren(el("p", {role: "alert"}, error.message));
-            pickLane(current);
-            throw error;
-        });
+        const shown = () => {
+            const mine = turn += 1;
+            return show(mine).catch((error) => {
+                if (mine === turn) {  // else the reader has asked for something else since
+                    content.replaceChildren(el("p", {role: "alert"}, error.message));
+                    pickLane(current);
+                    throw error;
+                }
+            });
+        };
         document.querySelector("[data-skip]").addEventListener("click", (event) => {
             event.preventDefault();
             document.getElementById("main").focus();
