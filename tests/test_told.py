@@ -16,12 +16,12 @@ from msgspec import structs
 from torch_history.analysis import causes as why
 from torch_history.analysis import compare
 from torch_history.analysis.series import History, Series, Verdict, history
-from torch_history.analysis.verdicts import BOUND, compare_history, human, times
+from torch_history.analysis.verdicts import BOUND, Change, compare_history, human, times
 from torch_history.releases.axis import Axis
 from torch_history.site import data
 from torch_history.site.data import Lane, lanes
 from torch_history.site.told import told
-from torch_history.site.typical import MEMORY
+from torch_history.site.typical import MEMORY, rounded
 from torch_history.store.launches import (
     Case,
     Launch,
@@ -309,7 +309,7 @@ SAY = "rows => rows.map(row => torchHistory.common.human(...row))"
 
 @pytest.mark.browser
 def test_numbers_are_said_as_python_says_them(page: Any) -> None:
-    for name in ("app.js", "common.js"):
+    for name in ("app.js", "common.js", "picture.js"):
         page.add_script_tag(path=str(SITE / "templates" / name))
     chance = random.Random(1)
     numbers = [10 ** chance.uniform(-12, 4.5) for _ in range(2000)]
@@ -321,3 +321,22 @@ def test_numbers_are_said_as_python_says_them(page: Any) -> None:
     assert page.evaluate(SAY, [[None, "seconds"]]) == [""]
     said = page.evaluate("factors => factors.map(torchHistory.common.times)", [2**17, BOUND])
     assert said == [times(2**17), times(BOUND)] == ["131,072", "any"]
+    for metric, verdict, numbers, ends, told_by_command, words in ALIKE:
+        change = Change(Series("e", f"q.Q.track_{metric}", ()), verdict, *numbers, numbers[1] / numbers[0], *ends)
+        assert told_by_command in compare.clause(change)
+        row = {"verdict": verdict.words, "ratio": rounded(change.ratio or 0)}
+        row |= {name: getattr(change, name) for name in ("old", "new", "low", "high")}
+        assert page.evaluate("of => torchHistory.ratioWords(...of)", [row, change.series.unit]) == words
+
+
+ALIKE: list[tuple[str, Verdict, tuple[float, float], tuple[float | None, float | None], str, str]] = [
+    ("peak_memory", Verdict.HUNGRIER, (240_000_000, 240_000_048), (1, 1), "by 48 B", "48 B more memory"),
+    ("peak_memory", Verdict.LEANER, (240_000_000, 239_000_000), (1, 1), "by 1,000,000 B", "1,000,000 B less memory"),
+    ("peak_memory", Verdict.SAME, (100, 100), (1, 1), "at 100 B", "no change"),
+    ("operators", Verdict.MORE, (1000, 1003), (1.003, 1.003), "from 1,000 to 1,003", "3 more"),
+    ("operators", Verdict.FEWER, (1003, 1000), (0.99701, 0.99701), "from 1,003 to 1,000", "3 fewer"),
+    ("time", Verdict.SLOWER, (1, 1.05), (1.003, 1.1), "(1.003 to 1.10)", "1.05 times slower (1.003 to 1.10)"),
+    ("time", Verdict.FASTER, (1.06, 1), (0.9, 0.9998), "(1.0002 to 1.11)", "1.06 times faster (1.0002 to 1.11)"),
+    ("time", Verdict.CANT_TELL, (1, 1.05), (1.003, 1.1), "(1.00 to 1.10 times)", "1.05 times slower (1.00 to 1.10)"),
+]
+"""A metric, a verdict, old and new with the ends of their ratio, and what the command and a page say."""

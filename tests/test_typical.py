@@ -73,6 +73,7 @@ def test_typically_the_same_needs_the_whole_interval_within_the_margin(ratio, lo
     ("old", "new", "said", "hungriest"),
     [
         ((200_000, 200_000), (7_200_000, 8_700_000), "2 cases need 7.0 to 8.5 MB more, at most 44 times as much", "1"),
+        ((24 * 10**7,), (24 * 10**7 + 48,), "1 case needs 48 B more", "0"),
         ((0, 5 * 10**8), (5 * 10**8, 0), "1 case needs 500.0 MB less; 1 case needs 500.0 MB more", "0"),
     ],
 )

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..analysis.findings import MISSING, amounts
+from ..analysis.findings import MISSING, UNSEEN, amounts
 from ..analysis.labels import named
 from ..analysis.levels import Array
 from ..analysis.series import Series, Verdict
 from ..analysis.verdicts import MARGIN, Change, Evidence, bound, bounded, times
 
 CONFIDENCE = 0.95  # of the interval of a typical ratio
+UNTOLD = (UNSEEN, times(math.inf))  # factors that tell nothing beside an amount of bytes
 
 TIMES = ("time", "median_call", "start_time")
 MEMORY = ("peak_memory", "peak_allocated", "start_memory")
@@ -145,10 +146,10 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
         far = [(max(one.ratio, 1 / one.ratio) if one.ratio else math.inf, named(one.series)) for one in of]
         if far:
             most, name = max(far)
-            hungriest = name if word == "more" else ""
+            factor, hungriest = times(most), name if word == "more" else ""
             each = amounts([abs((one.new or 0) - (one.old or 0)) for one in of])
-            much = f", at most {times(most)} times {'as much' if word == 'more' else 'less'}" if most < math.inf else ""
-            said.append(f"{_cases(len(far))} need{'s' * (len(far) == 1)} {each} {word}{much}")
+            much = f", at most {factor} times {'as much' if word == 'more' else 'less'}"
+            said.append(f"{_cases(len(far))} need{'s' * (len(far) == 1)} {each} {word}{much * (factor not in UNTOLD)}")
     same = sum(one.verdict is Verdict.SAME for one in known)
     said += [f"the same in {same} of {_cases(len(known))}"] * bool(same)
     return {"memory": "; ".join(said) or "not measured on both", "hungriest": hungriest}

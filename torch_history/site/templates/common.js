@@ -33,6 +33,11 @@
         return factor < 10 ? fixed(factor, 2) : fixed(factor, 0).replace(/\B(?=(\d{3})+$)/gu, ",");
     };
 
+    /** An end of an interval, as bound() of analysis/verdicts.py writes it: with the digits that keep it apart from no change.
+        @param {number} factor */
+    const bound = (factor) => [3, 4].reduce((said, digits) =>
+        (/^1\.000?$/u.test(said) && factor !== 1 ? fixed(factor, digits) : said), times(factor));
+
     const UNITS = [["ns", 1e-9], ["μs", 1e-6], ["ms", 1e-3], ["s", 1], ["m", 60], ["h", 3600]];
     const thousands = (/** @type {string} */ text) => text.replace(/\B(?=(\d{3})+$)/gu, ",");
     /** A number with its unit, as human() of analysis/verdicts.py writes it. @param {number | null} value @param {string} unit */
@@ -113,5 +118,5 @@
         ].filter(Boolean).join("");
     };
 
-    window.torchHistory.common = {median, counted, times, human, gpus, lastWith, lost};
+    window.torchHistory.common = {median, counted, times, bound, human, gpus, lastWith, lost};
 })();

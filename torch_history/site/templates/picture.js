@@ -16,17 +16,20 @@
     };
     const LESS = {times: ["faster", "slower"], memory: ["less memory", "more memory"]};
 
-    /** @param {number} ratio @param {string[]} words for less and more */
-    const ratioWords = (ratio, [less, more]) => {
-        const said = TH.common.times(Math.max(ratio, 1 / ratio));
-        return said === "1.00" ? "no change" : `${said} times ${ratio > 1 ? more : less}`;
-    };
-    /** `2.17 times slower (2.11 to 2.23)` of a change that has a ratio. */
-    TH.ratioWords = ({ratio, low, high, verdict}, unit) => {
-        const words = unit === "seconds" || unit === "ratio" ? LESS.times : unit === "bytes" ? LESS.memory : ["fewer", "more"];
+    /** `2.17 times slower (2.11 to 2.23)` of a change that has a ratio; `48 B more memory` where that is one of bytes or a count
+        which a factor does not tell. */
+    TH.ratioWords = ({ratio, low, high, old, new: now, verdict}, unit) => {
+        const {times, bound} = TH.common;
+        const isTime = unit === "seconds" || unit === "ratio";
+        const words = isTime ? LESS.times : unit === "bytes" ? LESS.memory : ["fewer", "more"];
+        const factor = times(Math.max(ratio, 1 / ratio));
+        const isAmount = factor === "1.00" && !isTime && verdict !== "SAME" && old !== now;
+        const said = isAmount ? TH.human(Math.abs(now - old), unit) : `${factor} times`;
+        const way = words[Number(isAmount ? now > old : ratio > 1)];
         const ends = ratio > 1 ? [low, high] : [1 / high, 1 / low];
-        const interval = low !== null && low !== high && verdict !== "SAME" ? ` (${ends.map(TH.common.times).join(" to ")})` : "";
-        return `${ratioWords(ratio, words)}${interval}`;
+        const end = verdict === "SLOWER" || verdict === "FASTER" ? bound : times;
+        const interval = low !== null && low !== high && verdict !== "SAME" ? ` (${ends.map(end).join(" to ")})` : "";
+        return (factor === "1.00" && !isAmount ? "no change" : `${said} ${way}`) + interval;
     };
 
     /* Points of a row, none over another: from the middle, up and down in turn. */
