@@ -413,6 +413,13 @@ def test_every_link_of_every_page_leads_somewhere(site: Path, page: Any) -> None
         assert page.locator("[role=alert]").count() == 0, link
 
 
+def test_links_within_the_page_on_method_lead_to_their_place(site: Path) -> None:
+    text = (site / "method.html").read_text(encoding="utf-8")
+    assert {*re.findall(r'href="#([^"]+)"', text)} <= {*re.findall(r' id="([^"]+)"', text)}
+    assert 'href="#glossary-what-is-measured"' in text
+    assert not re.search(r"(?i)(six|seven|eight|nine|ten|\d) questions", text), "there are more when one is added"
+
+
 @pytest.mark.browser
 def test_a_lane_that_is_not_there_is_said(site: Path, page: Any) -> None:
     ready(page, (site / "index.html").as_uri() + "#lane=nobody")

@@ -5,7 +5,6 @@ all opens from disk. The site is built beside the old one and takes its place in
 import base64
 import contextlib
 import copy
-import datetime
 import itertools
 import json
 import os
@@ -35,7 +34,7 @@ from ..analysis.answer import inconclusive
 from ..analysis.labels import labels
 from ..analysis.levels import on_one_thread
 from ..analysis.replication import OtherPlaces
-from ..analysis.series import Verdict
+from ..analysis.series import Series, Verdict
 from ..explaining import reproduction
 from ..explaining.counting import COUNTED
 from ..explaining.finding import TIMES
@@ -53,7 +52,6 @@ from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, lines, newest, numbers, unreadable
 from .folder import SCRATCH, require_replaceable
-from .pairs import key
 from .rivals import quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
@@ -237,28 +235,26 @@ def _write_data(
 
 def _write_code(folder: Path, found: Iterable[Lane]) -> dict[str, bool]:
     """The code of all variants. Gives the names of their files, and whether one measures a series as it is."""
-    code = code_of({tuple(key(series)) for lane in found for series in lane.found})
+    code = code_of(one for lane in found for one in lane.found)
     for name, of_variant in code.items():
         _write(folder, name, of_variant)
     return {name: any(script["text"] for script in of["scripts"]) for name, of in code.items()}
 
 
-def code_of(series: Iterable[Sequence[str]]) -> dict[str, dict[str, Any]]:
+def code_of(found: Iterable[Series]) -> dict[str, dict[str, Any]]:
     """Name of a file -> its content, a file for each variant of each question of the suite: scripts of plain PyTorch, each
-    of which measures one series. `series` are keys as in a lane. A variant that no workload names has no file."""
+    of which measures one series. A variant that no workload names has no file."""
     apart: dict[tuple[str, str], dict[tuple[str, str], str]] = defaultdict(dict)
-    for benchmark, *parameters in series:
-        question, _, metric = benchmark.partition(".")
-        plain = [parameter.strip("'") for parameter in parameters]
-        if len(plain) == 2 and re.fullmatch(r"\w+", plain[0], re.ASCII):
-            apart[question, plain[0]][benchmark, plain[1]] = metric.rpartition(".track_")[2]
-    found = {}
+    for one in found:
+        if len(one.parameters) == 2 and re.fullmatch(r"\w+", one.variant, re.ASCII):
+            apart[one.question, one.variant][one.benchmark, one.size] = one.metric
+    code = {}
     for (question, variant), cases in sorted(apart.items()):
         path = SOURCES / "workloads" / f"{question}.py"
         steady = any(metric in TIMES for metric in cases.values())
         if re.fullmatch(r"\w+", question, re.ASCII) and path.is_file() and reproduction.names(path, variant):
-            found[f"code-{question}-{variant}"] = _of_variant(question, variant, cases, steady)
-    return found
+            code[f"code-{question}-{variant}"] = _of_variant(question, variant, cases, steady)
+    return code
 
 
 def _of_variant(question: str, variant: str, cases: dict[tuple[str, str], str], steady: bool) -> dict[str, Any]:
@@ -380,7 +376,7 @@ def _atom(machine: str, path: str, of_machine: Sequence[Published], axis: Axis, 
             entries.append((date, lane, regression, steps, [data["series"][step["series"]] for step in steps]))
     entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
     root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
-    updated = entries[0][0] if entries else datetime.date.min.replace(year=2016).isoformat()
+    updated = entries[0][0] if entries else "2016-01-01"
     _add(root, "title", f"torch-history: regressions on {machine}")
     _add(root, "id", _urn(machine))
     _add(root, "updated", f"{updated}T00:00:00Z")
@@ -480,7 +476,7 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-        _keep_anchors(token.children or [])
+        _keep_anchors(token.children or [], name)
     _name_headings(tokens, _anchor(name))
     _name_items(tokens, name)
     if name == "glossary":
@@ -492,10 +488,10 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
 
 
 def _name_headings(tokens: Sequence[Token], document: str) -> None:
-    """Gives each heading of a document an anchor of both, such as `questions-selection-what-is-known`."""
+    """Gives each heading an anchor of its document and what GitHub calls it: `questions-selection-what-is-known`."""
     named: set[str] = set()
     for heading, words in itertools.pairwise(tokens):
-        anchor = f"{document}-{_slug(words.content)}"
+        anchor = f"{document}-" + re.sub(r"[^\w -]", "", words.content.lower()).replace(" ", "-")
         if heading.type == "heading_open" and anchor not in named:
             heading.attrSet("id", anchor)
             named.add(anchor)
@@ -532,15 +528,17 @@ def _anchor(name: str) -> str:
     return name.replace("/", "-")
 
 
-def _keep_anchors(tokens: Sequence[Token]) -> None:
-    """Links to a document shown on the page lead to it; others, which lead nowhere without a repository, are plain text."""
+def _keep_anchors(tokens: Sequence[Token], document: str) -> None:
+    """Links to what the page shows of a document, or of their own, lead there; others, which lead nowhere without a
+    repository, are plain text."""
     shown = False
     for token in tokens:
         if token.type == "link_open":
-            target = Path(str(token.attrGet("href")).partition("#")[0])
+            path, _, heading = str(token.attrGet("href")).partition("#")
+            target = Path(path or f"{document}.md")
             names = [name for name in DOCUMENTS if Path(name).name == target.stem]
             shown = bool(names) and target.suffix == ".md"
             if shown:
-                token.attrSet("href", f"#{_anchor(names[0])}")
+                token.attrSet("href", f"#{_anchor(names[0])}{heading and f'-{heading}'}")
         if token.type in ("link_open", "link_close") and not shown:
             token.type = "text"

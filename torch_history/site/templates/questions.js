@@ -1,6 +1,6 @@
 "use strict";
 
-/* Six small charts: each question over all releases, what its claim's answers were on each device, and what to do. */
+/* A small chart of each question over all releases, what its claim's answers were on each device, and what to do. */
 (() => {
     const TH = window.torchHistory;
     const {el, svg} = TH;

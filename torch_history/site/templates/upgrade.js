@@ -1,6 +1,6 @@
 "use strict";
 
-/* What does an upgrade cost? The bottom line and a picture, six questions over all releases, findings, and every case. */
+/* What does an upgrade cost? The bottom line and a picture, questions over all releases, findings, and every case. */
 (() => {
     const TH = window.torchHistory;
     const {el, folded, sentence} = TH;
