@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from torch_history.analysis.compare import find
-from torch_history.analysis.series import SHOWN, history
+from torch_history.analysis.series import SHOWN, Series, history
 from torch_history.analysis.verdicts import human
+from torch_history.releases import wheels
 from torch_history.site.build import code_of
 from torch_history.store.launches import read_launches
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
+from .processes import ROOT
 from .test_site import read_lane
 
 SOLVED = 1e-9
@@ -405,9 +407,9 @@ def test_the_chart_has_the_numbers_of_the_table(lab: Path, site: Path, page: Any
 
 
 def test_a_variant_of_cpp_and_a_first_call_have_a_reason_instead_of_a_script() -> None:
-    cpp = ("selection.Selection.track_time", "'cpp_mask'", "'vector 1 % x 1'")
-    first = ("warm_up.WarmUp.track_first_call", "'eager'", "'one shape'")
-    unknown = ("selection.Selection.track_time", "'../x'", "'vector 1 % x 1'")
+    cpp = Series("e", "selection.Selection.track_time", ("'cpp_mask'", "'vector 1 % x 1'"))
+    first = Series("e", "warm_up.WarmUp.track_first_call", ("'eager'", "'one shape'"))
+    unknown = Series("e", "selection.Selection.track_time", ("'../x'", "'vector 1 % x 1'"))
     found = code_of([cpp, first, unknown])
     assert set(found) == {"code-selection-cpp_mask", "code-warm_up-eager"}
     for of_variant in found.values():
@@ -555,6 +557,10 @@ def test_a_release_says_what_it_changed_and_what_it_could_not_run(lab: Path, sit
     comparison = find(lab / "results", MACHINE, ENVIRONMENT, "v2.0.1", "v2.1.0")
     words = [plain(finding.words.replace("`", "")) for finding in comparison.findings]
     assert findings_of(page) == sorted(words)
+    page.get_by_text("Its packages").click()
+    packages = page.locator("[aria-labelledby=wheel] details li").all_inner_texts()
+    brought = wheels.load(ROOT / wheels.FILE)["v2.1.0"].versions
+    assert {text.partition(":")[0] for text in packages} == brought.keys() - {"torch"}
     page.locator("#missing > summary").click()
     page.locator("#missing .reasons").first.wait_for()
     assert "save_on_cpu with pinned memory needs a GPU" in page.locator("#missing").inner_text()
@@ -571,3 +577,41 @@ def test_a_release_says_what_it_changed_and_what_it_could_not_run(lab: Path, sit
     steps = [step["sentence"] for step in data_of(site)["steps"] if step[begins[step["kind"]]] == "v2.1.0"]
     begun = page.locator("section[aria-labelledby=begun] li").all_text_contents()
     assert [text.removesuffix(" history") for text in begun] == [text.replace("`", "") for text in steps]
+
+
+def test_what_is_opened_is_asked_for_once_and_says_why_it_cannot_be_shown(site: Path, page: Any) -> None:
+    show(page, site, "release", release="v2.1.0")
+    page.evaluate("""() => {
+        const [asked, {measured}] = [window.asked = [], torchHistory];
+        torchHistory.measured = (lane) => new Promise((done, fail) => asked.push({fail, done: () => done(measured(lane))}));
+    }""")
+    for _ in range(3):
+        page.locator("#missing > summary").click()
+    page.evaluate("asked[0].fail(new Error('The file is missing.'))")
+    assert page.locator("#missing [role=alert]").inner_text() == "The file is missing."
+    for _ in range(4):
+        page.locator("#missing > summary").click()
+    page.evaluate("asked[1].done()")
+    page.locator("#missing .reasons").first.wait_for()
+    assert page.evaluate("asked.length") == 2, "and again once it failed"
+
+
+def test_what_fails_later_or_failed_once_leaves_the_page_as_it_is(site: Path, page: Any) -> None:
+    show(page, site, "release", release="v2.1.0")
+    page.evaluate("""() => {
+        const {steps} = torchHistory;
+        torchHistory.steps = () => new Promise((_, fail) => { window.fail = fail; torchHistory.steps = steps; });
+        location.hash = "release=v2.2.0";
+    }""")
+    page.wait_for_function("window.fail")
+    page.evaluate("location.hash = 'release=v2.5.1'")
+    ready(page)
+    page.evaluate("fail(new Error('of a page before'))")
+    assert page.locator(".release-name").inner_text() == "v2.5.1"
+    said = page.evaluate("""async () => {
+        document.head.append = (script) => script.dispatchEvent(new Event("error"));
+        const {message} = await torchHistory.file("wheels").catch((error) => error);
+        delete document.head.append;
+        return [message, typeof await torchHistory.file("wheels")];
+    }""")
+    assert said == ["The file data/wheels.js is missing or damaged: publish the site again.", "object"]

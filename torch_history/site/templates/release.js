@@ -5,7 +5,9 @@
     const TH = window.torchHistory;
     const {el} = TH;
 
-    const MAIN_FACTS = 6;  // sizes, CUDA and what a system must have; the rest are packages
+    /* What a wheel says of itself; the rest are packages. */
+    const MAIN_FACTS = ["download, with all packages", "installed, with all packages", "torch itself, installed", "CUDA",
+                        "C++11 ABI", "least glibc", "commit"];
     const MOST_SIZES = 4;
     const FACTS = {
         torch: "PyTorch", libc: "C library", fuses_on_cpu: "fuses on a CPU", allocator: "allocator settings",
@@ -173,12 +175,12 @@
                     changes.map(([verdict, many], at) => [at > 0 && ", ", `${many} `, TH.mark(verdict)])];
         })}));
 
-    const facts = (wheel, old, isShown) => el("ul", {class: "sentence-list"}, Object.entries(wheel.told).filter(([name], at) => isShown(name, at))
+    const facts = (wheel, old, isShown) => el("ul", {class: "sentence-list"}, Object.entries(wheel.told).filter(([name]) => isShown(name))
         .map(([name, said]) => el("li", {}, `${name}: ${said}`, old && old.told[name] !== said && ` (before: ${old.told[name] || "none"})`)));
     const brought = (tag, wheel, before, old) => section("wheel", "What its wheel brings",
         el("p", {}, old && TH.common.lost(old.architectures, wheel.architectures, before, tag)),
-        facts(wheel, old, (name, at) => at < MAIN_FACTS),
-        el("details", {}, el("summary", {}, "Its packages"), facts(wheel, old, (name, at) => at >= MAIN_FACTS)),
+        facts(wheel, old, (name) => MAIN_FACTS.includes(name)),
+        el("details", {}, el("summary", {}, "Its packages"), facts(wheel, old, (name) => !MAIN_FACTS.includes(name))),
         el("p", {}, el("a", {href: TH.link("facts.html", {to: tag, from: before})}, "The wheels of all releases, in bytes"), "."));
 
     const notMeasured = (lane, tag) => {
