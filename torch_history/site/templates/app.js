@@ -71,6 +71,7 @@
     TH.mark = (verdict) => el("span", {class: `verdict ${TH.classOf(verdict)}`},
                               el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), TH.shown(verdict));
 
+    TH.device = (lane) => lane.machine.device || "cpu";
     TH.laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     /** The tag that a person means by `v2.3.1`, `2.3.1` or `2.3.1+cu121`; what names none of these stays as it is.
         @param {string[]} tags @param {string} text */
@@ -324,15 +325,14 @@
         change: (event) => TH.go({[name]: event.target.checked ? "1" : null}),
     }), el("span", {}, label));
 
-    TH.table = ({caption, head, rows, rowHeaders = true}) => {
+    TH.table = ({caption, head, rows}) => {
         const cell = (value, tag, scope) => {
             const plain = value === null || value === undefined || typeof value !== "object" || value instanceof Node
                 || Array.isArray(value);
             const {text, class: name, ...attributes} = plain ? {text: value} : value;
             return el(tag, {scope, class: name, ...attributes}, text);
         };
-        const row = (cells) => el("tr", {}, cells.map((value, i) =>
-            rowHeaders && i === 0 ? cell(value, "th", "row") : cell(value, "td")));
+        const row = (cells) => el("tr", {}, cells.map((value, i) => (i === 0 ? cell(value, "th", "row") : cell(value, "td"))));
         return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
                   el("table", {}, el("caption", {class: "unseen"}, caption),
                      el("thead", {}, el("tr", {}, head.map((value) => cell(value, "th", "col")))),

@@ -11,23 +11,11 @@
     const arrive = () => document.getElementById(`claim-${sought}`)?.scrollIntoView({behavior: "instant"});
     const sign = TH.answer;
 
-    /* Neighbouring releases of one answer. */
-    const runsOf = (answers) => answers.reduce((runs, {release, word}) => {
-        const last = runs.at(-1);
-        if (last && last.word === word) {
-            last.to = release;
-            last.count += 1;
-        } else {
-            runs.push({word, from: release, to: release, count: 1});
-        }
-        return runs;
-    }, []);
-
     /* The answers in words, and when each began. */
     const runs = ({words, answers}, everyColumn) => {
         const shown = everyColumn ? answers : answers.slice(-MOST_COLUMNS);
         const link = (release) => el("a", {href: TH.link("release.html", {release})}, release);
-        return el("ol", {class: "runs", "aria-label": `${words}: the answer of each release`}, runsOf(shown).map(({word, from, to, count}) =>
+        return el("ol", {class: "runs", "aria-label": `${words}: the answer of each release`}, TH.runs(shown).map(({word, from, to, count}) =>
             el("li", {}, sign(word), " ", link(from), count > 1 && [" to ", link(to)])));
     };
 

@@ -23,7 +23,7 @@
     };
     const finding = (lane, pair, keys) => (found) => {
         const scripted = found.series.map((place) => lane.series[place]).find(({question, variant}) => TH.contents.scripted.includes(`code-${question}-${variant}`));
-        const isOnCpu = (lane.machine.device || "cpu") === "cpu";
+        const isOnCpu = TH.device(lane) === "cpu";
         return el("li", {}, el("details", {open: opened().includes(found.title), toggle: noted(found.title)},
             el("summary", {}, TH.mark(found.verdict), " ", TH.prose(found.words)),
             found.instead && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(found.instead)),

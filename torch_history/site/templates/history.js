@@ -265,5 +265,5 @@
         };
     };
 
-    TH.history = {cellsOf, members, limitOf, figure, table, swatch, legend, atTheEnd};
+    TH.history = {cellsOf, members, limitOf, figure, table, swatch, legend};
 })();

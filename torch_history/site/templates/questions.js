@@ -13,7 +13,6 @@
 
     /** An answer, with the colour that it has everywhere. @param {string} word */
     TH.answer = (word) => el("span", {class: "answer"}, el("span", {class: `cell ${ANSWERS[word]}`, "aria-hidden": "true"}, SIGNS[word]), " ", word);
-    TH.answerClass = (word) => ANSWERS[word] || "none";
 
     /* A line through neighbours; a point by itself is a dash, as a line of no length is not seen. */
     const path = (points) => points.map((point, i) => {
@@ -35,19 +34,21 @@
                 d: path(of.map((number, i) => (number > 0 ? [x(releases[i]), y(number)] : null)))})));
     };
 
+    /** Neighbouring releases of one answer. @param {{release: string, word: string}[]} answers */
+    TH.runs = (answers) => answers.reduce((runs, {release, word}) => {
+        const last = runs.at(-1);
+        if (last && last.word === word) {
+            last.to = release;
+            last.count += 1;
+        } else {
+            runs.push({word, from: release, to: release, count: 1});
+        }
+        return runs;
+    }, []);
+
     /* A row of cells, one per release, in the colour of the answer there. */
     const band = (tags, of, name, told) => {
-        const runs = tags.reduce((found, tag) => {
-            const word = of[tag] || "not measured";
-            const last = found.at(-1);
-            if (last && last.word === word) {
-                last.to = tag;
-                last.count += 1;
-            } else {
-                found.push({word, from: tag, to: tag, count: 1});
-            }
-            return found;
-        }, []);
+        const runs = TH.runs(tags.map((release) => ({release, word: of[release] || "not measured"})));
         return el("div", {class: "band"}, el("span", {class: "band-name"}, name),
                   el("span", {class: "cells", role: "img", "aria-label": `${name}: ${told}`, title: told},
                      runs.map(({word, from, to, count}) => el("span", {title: `${word}, ${from} to ${to}`, class: `cell ${ANSWERS[word]}`, style: `flex: ${count}`}, word === "inconclusive" && SIGNS[word]))));
@@ -63,7 +64,7 @@
     /** @param {any} lane @param {any} bases what data/bases.js holds @param {string[]} marked */
     TH.questionCharts = (lane, {releases: tags, columns, claims}, marked) => el("div", {class: "questions"}, claims.map((claim) => {
         const lines = claim.lines.find(({lane: id}) => id === lane.id)
-            || claim.lines.find(({lane: id}) => TH.contents.lanes.some((other) => other.id === id && other.device === (lane.machine.device || "cpu"))) || claim.lines[0];
+            || claim.lines.find(({lane: id}) => TH.contents.lanes.some((other) => other.id === id && other.device === TH.device(lane))) || claim.lines[0];
         const series = lines && {question: claim.question, size: lines.size, metric: lines.metric};
         const isOther = lines && lines.lane !== lane.id && TH.contents.lanes.find(({id}) => id === lines.lane);
         const what = lines && `${TH.words(lines.metric)}, ${TH.sized(series) || lines.size}`;

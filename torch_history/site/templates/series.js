@@ -12,8 +12,8 @@
     const MOST_CHANGES = 3;
     const FIRST_METRICS = ["time", "peak_memory"];
 
-    const sentences = (said, tag = "ul", attributes = {}) => said.length > 0
-        && el(tag, {class: "sentence-list", ...attributes}, said.map((sentence) => el("li", {}, TH.prose(sentence))));
+    const sentences = (said, tag = "ul") => said.length > 0
+        && el(tag, {class: "sentence-list"}, said.map((sentence) => el("li", {}, TH.prose(sentence))));
 
     // --- what there is to choose from
 
@@ -441,14 +441,14 @@
                 && el("p", {role: "alert"}, `There is no variant '${address.variant}' of it here.`),
             address.release && released(lane, here, found, shown, pair),
             el("h2", {}, name), el("p", {class: "quiet"}, [TH.questionWords(found.question), TH.sized({question: found.question, size})].filter(Boolean).join(", ")),
-            isOnCpu(lane) ? reproduce(shown, found, address) : el("p", {class: "quiet"}, "There is no script of it: ",
+            TH.device(lane) === "cpu" ? reproduce(shown, found, address) : el("p", {class: "quiet"}, "There is no script of it: ",
                 lane.machine.device === "recorder" ? "it was counted without a GPU, and scripts measure on a CPU."
                     : "scripts measure on a CPU."),
             views(limit, {...view, unit, exact: address.exact, release: tags.includes(address.release) ? address.release : ""}),
             chips(all, shown), meanings(all),
             apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
             others.map((each) => unfolded(each, common)), evidence(lane, shown),
-            isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, pair)));
+            TH.device(lane) === "cpu" && codeOf(lane, shown, found, benchmark, size, pair)));
     };
 
     const arrive = ({evidence: isAsked, reproduce: isWanted, variant}) => {
@@ -459,8 +459,6 @@
             openScript(variant);
         }
     };
-
-    const isOnCpu = (lane) => (lane.machine.device || "cpu") === "cpu";
 
     TH.page({
         title: (lane, {benchmark}) => (benchmark ? TH.words(benchmark.split(".track_").join(": ")) : "History"),

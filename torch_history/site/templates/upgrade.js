@@ -56,7 +56,7 @@
         const namesOf = (of) => of.map(({questions}) => Object.keys(questions).map((name) => ` ${TH.words(name)}`).sort().join()).join();
         const own = namesOf(others.filter((each) => each.lane === lane.id));
         const asked = (each) => (namesOf([each]) && namesOf([each]) !== own ? `, other questions (${namesOf([each]).trim()})` : "");
-        const isGpu = (lane.machine.device || "cpu") !== "cpu";
+        const isGpu = TH.device(lane) !== "cpu";
         const isBeside = ({device}) => (device === "cpu") === isGpu;
         const [first, ...more] = rest.filter(isBeside);
         const alike = rest.filter((each) => !isBeside(each));
