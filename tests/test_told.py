@@ -321,22 +321,17 @@ def test_numbers_are_said_as_python_says_them(page: Any) -> None:
     assert page.evaluate(SAY, [[None, "seconds"]]) == [""]
     said = page.evaluate("factors => factors.map(torchHistory.common.times)", [2**17, BOUND])
     assert said == [times(2**17), times(BOUND)] == ["131,072", "any"]
-    for metric, verdict, numbers, ends, told_by_command, words in ALIKE:
-        change = Change(Series("e", f"q.Q.track_{metric}", ()), verdict, *numbers, numbers[1] / numbers[0], *ends)
-        assert told_by_command in compare.clause(change)
-        row = {"verdict": verdict.words, "ratio": rounded(change.ratio or 0)}
-        row |= {name: getattr(change, name) for name in ("old", "new", "low", "high")}
+    for metric, verdict, old, new, low, high, command, words in (
+        ("peak_memory", Verdict.HUNGRIER, 24 * 10**7, 24 * 10**7 + 48, 1, 1, "by 48 B", "48 B more memory"),
+        ("peak_memory", Verdict.LEANER, 24 * 10**7, 239 * 10**6, 1, 1, "by 1,000,000 B", "1,000,000 B less memory"),
+        ("operators", Verdict.MORE, 1000, 1003, 1, 1, "from 1,000 to 1,003", "3 more"),
+        ("operators", Verdict.SAME, 1000, 1000, 1, 1, "at 1,000", "no change"),
+        ("time", Verdict.SLOWER, 1, 1.05, 1.003, 1.1, "(1.003 to 1.10)", "1.05 times slower (1.003 to 1.10)"),
+        ("time", Verdict.FASTER, 1.06, 1, 0.9, 0.9998, "(1.0002 to 1.11)", "1.06 times faster (1.0002 to 1.11)"),
+        ("time", Verdict.CANT_TELL, 1, 1.05, 1.003, 1.1, "(1.00 to 1.10 times)", "1.05 times slower (1.00 to 1.10)"),
+    ):
+        change = Change(Series("e", f"q.Q.track_{metric}", ()), verdict, old, new, new / old, low, high)
+        assert command in compare.clause(change)
+        row = {name: getattr(change, name) for name in NUMBERS}
+        row |= {"verdict": verdict.words, "ratio": rounded(new / old)}
         assert page.evaluate("of => torchHistory.ratioWords(...of)", [row, change.series.unit]) == words
-
-
-ALIKE: list[tuple[str, Verdict, tuple[float, float], tuple[float | None, float | None], str, str]] = [
-    ("peak_memory", Verdict.HUNGRIER, (240_000_000, 240_000_048), (1, 1), "by 48 B", "48 B more memory"),
-    ("peak_memory", Verdict.LEANER, (240_000_000, 239_000_000), (1, 1), "by 1,000,000 B", "1,000,000 B less memory"),
-    ("peak_memory", Verdict.SAME, (100, 100), (1, 1), "at 100 B", "no change"),
-    ("operators", Verdict.MORE, (1000, 1003), (1.003, 1.003), "from 1,000 to 1,003", "3 more"),
-    ("operators", Verdict.FEWER, (1003, 1000), (0.99701, 0.99701), "from 1,003 to 1,000", "3 fewer"),
-    ("time", Verdict.SLOWER, (1, 1.05), (1.003, 1.1), "(1.003 to 1.10)", "1.05 times slower (1.003 to 1.10)"),
-    ("time", Verdict.FASTER, (1.06, 1), (0.9, 0.9998), "(1.0002 to 1.11)", "1.06 times faster (1.0002 to 1.11)"),
-    ("time", Verdict.CANT_TELL, (1, 1.05), (1.003, 1.1), "(1.00 to 1.10 times)", "1.05 times slower (1.00 to 1.10)"),
-]
-"""A metric, a verdict, old and new with the ends of their ratio, and what the command and a page say."""

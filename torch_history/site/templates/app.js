@@ -332,7 +332,7 @@
             const {text, class: name, ...attributes} = plain ? {text: value} : value;
             return el(tag, {scope, class: name, ...attributes}, text);
         };
-        const row = (cells) => el("tr", {}, cells.map((value, i) => (i === 0 ? cell(value, "th", "row") : cell(value, "td"))));
+        const row = ([first, ...rest]) => el("tr", {}, cell(first, "th", "row"), rest.map((value) => cell(value, "td")));
         return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
                   el("table", {}, el("caption", {class: "unseen"}, caption),
                      el("thead", {}, el("tr", {}, head.map((value) => cell(value, "th", "col")))),
