@@ -46,10 +46,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     [
         *((".", "holds the results"), ("..", "holds the results"), ("../..", "holds the results")),
         *(("results", "is the results"), ("results/new", "lies within the results")),
-        *(("results/machine-0/new/html", "lies within the results"), ("env", "is the releases' environments")),
+        *(("results/machine-0/new/html", "lies within the results"), ("results/machine-0", "lies within the results")),
+        *(("results/../results", "is the results"), ("env", "is the releases' environments")),
         *(("env/new", "lies within the releases' environments"), ("benchmarks/new", "lies within the benchmarks")),
         *((".git", "lies within a folder of git's"), (".git/new", "lies within a folder of git's")),
-        *(("docs", f"none named {MARK}"), ("a-link", "is the results"), ("releases.toml", "is no folder")),
+        *(("docs", f"none named {MARK}"), ("to-docs", f"none named {MARK}"), ("releases.toml", "is no folder")),
+        *(("to-results", "is the results"), ("to-checkout/results", "is the results")),
+        *(("to-checkout", "holds the results"), ("to-home", "holds the results")),
+        ("to-git", "lies within a folder of git's"),
     ],
 )
 @pytest.mark.parametrize("marked", [False, True])
@@ -57,15 +61,21 @@ def test_a_publish_into_what_must_stay_is_refused_and_nothing_is_touched(
     checkout: Config, asked: str, said: str, marked: bool
 ) -> None:
     root = Path.cwd()
-    (root / "a-link").symlink_to(root / "results")
-    if marked and asked not in ("docs", "releases.toml") and Path(asked).is_dir():
+    targets = {"docs": root / "docs", "results": root / "results", "git": root / ".git"}
+    for name, target in {**targets, "checkout": root, "home": root.parent}.items():
+        (root / f"to-{name}").symlink_to(target)
+    if marked and asked not in ("docs", "to-docs", "releases.toml") and Path(asked).is_dir():
         mark(Path(asked))
-    before = listing(root.parent.parent)
+
+    def everything() -> tuple[dict[str, bytes], list[Path]]:
+        return listing(root.parent.parent), sorted(root.parent.parent.rglob("*"))
+
+    before = everything()
     with pytest.raises(UserError, match="A site cannot take the place of") as refused:
         publish_site(checkout, Axis.load(checkout.repo), Path(asked))
     assert said in str(refused.value)
     assert "Nothing was changed." in str(refused.value)
-    assert listing(root.parent.parent) == before
+    assert everything() == before
 
 
 def test_the_home_folder_and_the_checkout_that_runs_are_refused_where_the_results_lie_elsewhere(

@@ -31,7 +31,6 @@ CLASSES = {
     "signals": "Ctrl-C, SIGTERM, SIGHUP and SIGKILL at random moments of `compare` and `publish`",
     "measuring": "Ctrl-C, SIGTERM, SIGHUP and SIGKILL at random moments of a measurement",
     "workloads": "A workload that loops, crashes, exits, forks, allocates 100 GB, floods its output or deletes itself",
-    "folders": "A folder given to `publish` that must not be replaced",
     "full disk": "A disk that is full, or a file that may not grow",
 }
 """Kind of attack -> what is done, in words for a reader."""
