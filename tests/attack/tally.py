@@ -20,7 +20,6 @@ CLASSES = {
     "flipped without": "One bit flipped in a file without a checksum: no traceback, no hang",
     "names": "A name with markup, an address, a control character, or 250 letters",
     "numbers": "A number at the edge of what a computer can hold, or none at all",
-    "no file": "Something else where a file is expected: a device, a pipe, a folder",
     "foreign": "A file of the results that is a pipe, a device, a folder, a link, or JSON nested 100,000 times",
     "asv": "A file in asv's formats with more combinations, keys or letters than asv could take",
     "identity": "A machine's folder copied under another name, or launches of another release than their own",

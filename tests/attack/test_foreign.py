@@ -21,6 +21,7 @@ from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases.axis import Axis
 from torch_history.store import causes
 from torch_history.store.details import add_details
+from torch_history.store.launches import Launch, read_launches
 from torch_history.system.errors import SessionError
 
 from .material import ENVIRONMENT, RELEASES, command, file_of, fill, within
@@ -54,6 +55,8 @@ def odd(elsewhere: Path) -> dict[str, Callable[[Path], object]]:
     """What may lie where a file is expected, in words -> what makes it there."""
     return {
         **{"a pipe": os.mkfifo, "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero")},
+        "a link to /dev/urandom": lambda path: path.symlink_to("/dev/urandom"),
+        "a link to nothing": lambda path: path.symlink_to("nothing"),
         "a link to a file elsewhere": lambda path: path.symlink_to(elsewhere),
         **{"a link to itself": lambda path: path.symlink_to(path.name), "a folder": Path.mkdir},
         "nested lists": lambda path: path.write_text("[" * NESTED),
@@ -77,8 +80,14 @@ def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, att
     attack = attacks("foreign")
     elsewhere = tmp_path / "elsewhere"
     usual = said_by_check(whole)
+
+    def read() -> tuple[list[Launch], int]:
+        return list(read_launches(whole, "here")), command("compare", *RELEASES, "--machine", "here").exit_code
+
+    stored, _ = read()
     for path in every_file(whole):
         kept = path.read_bytes()
+        others = [one for one in stored if path != file_of(whole / "here", "jsonl", one.release)]
         elsewhere.write_bytes(kept)
         for words, make in odd(elsewhere).items():
             if path.name == "NOTES.md" and words.startswith(("nested", "a sparse")):
@@ -90,6 +99,8 @@ def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, att
                     said = said_by_check(whole)
                     new = [line for line in said.splitlines() if line not in usual.splitlines()]
                     assert any(repr(str(path))[:-1] in line for line in new), said
+                    found, _ = within(SECONDS, read)
+                    assert found == others
                 finally:
                     removed(path)
                     path.write_bytes(kept)
@@ -107,7 +118,7 @@ def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(whole, tmp
                 path.unlink()
                 make(path)
         with attack(f"a machine all of whose files are {words}"):
-            assert shown(whole, tmp_path / "html") >= {"here"}
+            assert shown(whole, tmp_path / "html") >= {"here", there.name}
     for words, make in odd(elsewhere).items():
         with attack(f"a list of benchmarks that is {words}"):
             listed = whole / "benchmarks.json"

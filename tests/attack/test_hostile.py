@@ -1,11 +1,8 @@
 """What can a stranger's results do? Be left out in a sentence, or be published as what they are: text and numbers."""
 
 import json
-import os
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,7 +13,7 @@ from msgspec.structs import replace
 from tests.test_launches import some_launch
 from torch_history.releases.axis import Axis
 from torch_history.site.data import lane_data, lanes
-from torch_history.store.launches import Case, append_launches, read_launches
+from torch_history.store.launches import Case, append_launches
 from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, fill
@@ -170,36 +167,6 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, wa
             told = [json.dumps(lane_data(lane, axis), allow_nan=False) for lane in found]
             assert told
             assert "here" in {lane.name for lane in found}
-
-
-def test_something_else_where_a_file_is_expected_is_left_out(results, tmp_path, warned, attacks):
-    here = fill(results)
-    axis = Axis.load("releases.toml")
-    attack = attacks("no file")
-    number = len(list(read_launches(results, "here")))
-    makers: dict[str, Callable[[Path], object]] = {
-        "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
-        **{"a link to /dev/random": lambda path: path.symlink_to("/dev/urandom"), "a pipe": os.mkfifo},
-        **{"a folder": Path.mkdir, "a link to itself": lambda path: path.symlink_to(path.name)},
-        "a link to nothing": lambda path: path.symlink_to("nothing"),
-        "a sparse file of 100 GB": lambda path: os.truncate(path, 100 * 2**30) if not path.write_bytes(b"") else None,
-    }
-    for words, make in makers.items():
-        for name in ("v2.1.0-release-py3.11.jsonl", "v2.0.1-release-py3.9.environments", "machine.json"):
-            with attack(f"{words} called {name}"):
-                warn.cache_clear()
-                path = here / name
-                kept = path.read_bytes() if path.is_file() else None
-                path.unlink(missing_ok=True)
-                make(path)
-                try:
-                    assert len(list(read_launches(results, "here"))) == number
-                    command("compare", *RELEASES, "--machine", "here")
-                    assert "here" in {lane.name for lane in lanes(results, axis)}
-                finally:
-                    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-                    if kept is not None:
-                        path.write_bytes(kept)
 
 
 def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, attacks):
