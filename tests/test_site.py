@@ -5,7 +5,6 @@ import base64
 import json
 import re
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from torch_history.analysis import labels
-from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.series import History, Series, Verdict, history
-from torch_history.analysis.verdicts import NOT_MEASURED, Change, compare
+from torch_history.analysis.verdicts import Change
 from torch_history.cli import main
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
@@ -99,28 +97,6 @@ def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp
     assert lane.releases == [tag(0), tag(1), tag(3)]
     expected = history(read_launches(tmp_path / "results", "machine-0"))
     assert {series: list(of) for series, of in lane.found.items()} == {s: list(of) for s, of in expected.items()}
-
-
-def test_what_each_release_changed_is_what_compare_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.synthetic.STEP", 4)
-    conf = write_tree(tmp_path, 10, series=40, machines=1)
-    path = tmp_path / "results" / "machine-0" / f"{tag(6)}-release-py3.11.jsonl"
-    path.write_text(path.read_text().replace('"session-', '"apart-'))
-    axis = Axis.load(conf.repo)
-    (lane,) = lanes(Path(conf.results_dir), axis)
-    data = lane_data(lane, axis)
-    stored = list(read_launches(tmp_path / "results", "machine-0"))
-    expected: list[Any] = [None]
-    for i in range(1, 10):
-        told = [change for change in compare(stored, tag(i - 1), tag(i)) if change.reason != NOT_MEASURED]
-        changed = {(c.series.benchmark, *c.series.parameters) for c in told if c.verdict.kind in SAID_FIRST}
-        tally = Counter(change.verdict.words for change in told)
-        expected.append({"old": tag(i - 1), "tally": tally, "changed": changed})
-    for change in data["changes"]:
-        if change:
-            change["changed"] = {tuple(data["series"][at]) for at in change["changed"]}
-    assert data["changes"] == expected
-    assert sum(len(change["changed"]) for change in expected if change) > 10
 
 
 @pytest.mark.browser

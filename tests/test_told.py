@@ -222,10 +222,17 @@ def test_a_pair_of_random_lanes_is_told_as_the_command_tells_it(
     (lane,) = lanes(results, axis)
     stored = history(read_launches(results, "here"))
     facts = {tag: read_environment(results, "here", tag, ENVIRONMENT) for tag in tags}
+    of_neighbours = dict(zip(lane.releases, data.lane_data(lane, axis)["changes"], strict=True))
+    assert of_neighbours[lane.releases[0]] is None
     for number, (old, new) in enumerate(itertools.combinations(lane.releases, 2)):
         found = compare.compared("here", ENVIRONMENT, old, new, stored, facts, lane.device, known=known)
         found = dataclasses.replace(found, unconfirmed=missed.get((old, new), ()))
-        assert differences(expected(found, lane), shown(told(lane, number), lane))[:4] == [], (old, new)
+        said = expected(found, lane)
+        assert differences(said, shown(told(lane, number), lane))[:4] == [], (old, new)
+        if (old, new) in itertools.pairwise(lane.releases):
+            of_neighbours[new]["changed"].sort()
+            changed = sorted(lane.place[one.series] for one in found.changed)
+            assert of_neighbours[new] == {"old": old, "tally": said["tally"], "changed": changed}
         if [old, new] == lane.releases[-2:]:
             assert (newest := data.newest(lane))
             assert [each.as_data() for each in newest.findings] == [each.as_data() for each in found.findings]
