@@ -30,7 +30,7 @@ from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 from torch_history.system.errors import UserError
 
-from .processes import ROOT, program
+from .processes import ROOT, listing, program
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
@@ -165,9 +165,10 @@ def test_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "file"
     environments.write_atomically(path, "old")
     monkeypatch.setattr(environments.os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(OSError, match="full") as refused:
         environments.write_atomically(path, "new, and longer")
-    assert path.read_text() == "old"
+    assert str(refused.value.filename) == str(path), "the message would name no file"
+    assert listing(tmp_path) == {"file": b"old"}
 
 
 def test_environment_is_rebuilt_when_its_requirements_change(lane, conf, uv, monkeypatch):

@@ -1,7 +1,6 @@
 """What becomes of what was measured when the disk is full? The file is named, and no half line is taken for whole."""
 
 import errno
-import os
 import resource
 import shutil
 import signal
@@ -13,7 +12,7 @@ import pytest
 
 from tests.test_launches import some_launch
 from torch_history.store.launches import append_launches, read_launches
-from torch_history.system.files import warn, write_atomically
+from torch_history.system.files import warn
 
 from .material import command, fill, within
 
@@ -83,20 +82,3 @@ def test_file_that_may_not_grow_keeps_its_whole_lines(tmp_path, warned, attacks)
             assert found[0] == some_launch(session="earlier")
             assert all(launch == some_launch(session="later") for launch in found[1:])
             assert named == str(path)
-
-
-def test_file_that_cannot_be_replaced_is_the_old_one(tmp_path, monkeypatch, attacks):
-    attack = attacks("full disk")
-    path = tmp_path / "state.json"
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    path.write_text("old")
-    with attack("a state"):
-        with pytest.raises(OSError, match="No space left") as caught:
-            write_atomically(path, "new")
-        assert path.read_text() == "old"
-        assert os.listdir(tmp_path) == [path.name]
-        assert str(path) in str(caught.value.filename), "the message would name no file"
