@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from torch_history.analysis.series import history
 from torch_history.measuring.kit.check import check
 from torch_history.site import data
-from torch_history.site.data import Lane, file_name, lanes
+from torch_history.site.data import file_name, lane_id, lanes
 from torch_history.store import sources
 from torch_history.store.launches import Case, append_launches, machines_in, read_file
 
@@ -55,30 +55,31 @@ def test_ids_of_lanes_differ_and_todays_stays():
         ("amd-epyc-family-26-model-2-2-cores", "release-py3-11"),
         ("amd.epyc-family-26-model-2-2-cores", "release-py3.11"),
         ("a" * 150, "release-py3.11.1"),
+        *(("a-2-cores", "release-py3.11"), ("a-2", "cores-release-py3.11"), ("a", "release-py3-11")),
+        *((name, "release-py3.11") for name in ("a", "a-b", "a.b", "a b", "a_b", "a-", "-a", "é", "ë")),
+        ("a", "b-release-py3.11"),
     ]
-    ids = [Lane({"machine": machine}, of, *[None] * 6).id for machine, of in names]  # type: ignore[arg-type]
+    ids = [lane_id(*of).lower() for of in names]
     assert ids[0] == "amd-epyc-family-26-model-2-2-cores-release-py3-11"
     assert len({*ids}) == len(ids)
     assert len({file_name(name) for name in ("a.b", "a-b", file_name("a.b"))}) == 3
 
 
-def two_machines(folder: Path) -> Path:
+def two_machines(folder: Path, *names: str) -> Path:
     """Results of two machines that differ in their name only."""
-    for machine in ("mine", "strangers"):
+    for machine in names:
         append_launches(folder / machine / f"{launch().release}-{launch().environment}.jsonl", [launch()])
     return folder
 
 
-def test_second_lane_of_one_id_is_refused_and_the_first_stays(tmp_path, warned, monkeypatch):
-    results = two_machines(tmp_path / "results")
-    monkeypatch.setattr(Lane, "id", property(lambda lane: "the-same"))
-    (found,) = lanes(results, AXIS)
-    assert found.name == "mine"
-    assert any("strangers" in said and "is that of another lane of mine" in said for said in warned)
+def test_second_lane_of_one_id_is_refused_and_the_first_stays(tmp_path, warned):
+    (found,) = lanes(two_machines(tmp_path / "results", "Mine", "mine"), AXIS)
+    assert found.name == "Mine"
+    assert any(said.startswith("mine in ") and "is that of another lane of Mine" in said for said in warned)
 
 
 def test_lane_that_raises_is_skipped_and_the_others_are_read(tmp_path, warned, monkeypatch):
-    results = two_machines(tmp_path / "results")
+    results = two_machines(tmp_path / "results", "mine", "strangers")
     read = data.read_environment
 
     def raising(folder: Path, machine: str, *more: str) -> dict[str, Any]:

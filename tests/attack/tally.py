@@ -26,7 +26,6 @@ CLASSES = {
     "repositories": "A repository, a folder or a link somewhere within the results",
     "memory": "Less memory than a command needs",
     "own files": "A file to be measured that is a pipe or a device, or has the name of a module that measures it",
-    "ids": "Two lanes whose names differ in one character only",
     "signals": "Ctrl-C, SIGTERM, SIGHUP and SIGKILL at random moments of `compare` and `publish`",
     "measuring": "Ctrl-C, SIGTERM, SIGHUP and SIGKILL at random moments of a measurement",
     "workloads": "A workload that loops, crashes, exits, forks, allocates 100 GB, floods its output or deletes itself",

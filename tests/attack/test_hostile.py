@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
-from msgspec.structs import replace
 
 from tests.test_launches import some_launch
 from torch_history.releases.axis import Axis
@@ -167,29 +166,3 @@ def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, wa
             told = [json.dumps(lane_data(lane, axis), allow_nan=False) for lane in found]
             assert told
             assert "here" in {lane.name for lane in found}
-
-
-def test_lanes_whose_names_nearly_agree_stay_apart(results, tmp_path, warned, attacks):
-    attack = attacks("ids")
-    axis = Axis.load("releases.toml")
-    pairs = [
-        *((("a-b", "release-py3.11"), ("a", "b-release-py3.11")), (("a", "release-py3.11"), ("a", "release-py3-11"))),
-        (("a.b", "release-py3.11"), ("a-b", "release-py3.11")),
-        *((("a b", "release-py3.11"), ("a_b", "release-py3.11")), (("A", "release-py3.11"), ("a", "release-py3.11"))),
-        (("a-2-cores", "release-py3.11"), ("a-2", "cores-release-py3.11")),
-        *((("é", "release-py3.11"), ("ë", "release-py3.11")), (("a-", "release-py3.11"), ("-a", "release-py3.11"))),
-    ]
-    for number, pair in enumerate(pairs):
-        with attack(f"{pair}"):
-            warned.clear()
-            folder = tmp_path / f"{number}"
-            for machine, environment in pair:
-                one = replace(stranger("v2.0.1", 1, "a"), environment=environment)
-                append_launches(folder / machine / f"v2.0.1-{environment}.jsonl", [one])
-            found = lanes(folder, axis)
-            assert len({lane.id.lower() for lane in found}) == len(found), "two lanes would be one file"
-            shown = {(lane.name, lane.environment) for lane in found}
-            for machine, _ in set(pair) - shown:
-                assert any(f"'{machine}'" in of or f"/{machine}" in of for of in warned), "a lane is missing unsaid"
-            assert shown
-            warn.cache_clear()
