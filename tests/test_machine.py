@@ -9,6 +9,7 @@ from asv.machine import Machine
 
 from contract.request import Request
 from torch_history.measuring import machine, machine_records
+from torch_history.store.machines import record_of
 from torch_history.system.errors import UserError
 
 from .processes import program
@@ -109,12 +110,30 @@ def test_gpu_that_is_recorded_is_the_first_that_may_be_used_if_any(box, monkeypa
     assert (record["device"], record.get("gpu")) == ("cuda" if name else "cpu", name)
 
 
-def test_folder_keeps_its_device(monkeypatch, tmp_path):
-    monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
-    machine_records.setup()
-    Machine.load(interactive=False).save(str(tmp_path / "results"))
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
-    machine_records.setup()
-    with pytest.raises(util.UserError, match="results on another device: cpu, and cuda was to be measured"):
+@pytest.mark.parametrize(
+    ("there", "measured", "said"),
+    [
+        ({"machine": "elsewhere"}, {}, "of another machine: elsewhere, and here"),
+        ({}, {"device": "cuda"}, "on another device: cpu, and cuda"),
+        ({}, {"set": "PYTORCH_JIT=0"}, "with others set: none, and PYTORCH_JIT=0"),
+        ({"set": "PYTORCH_JIT=0"}, {}, "with others set: PYTORCH_JIT=0, and none"),
+    ],
+)
+def test_a_folder_keeps_its_machine_its_device_and_what_was_set(tmp_path, monkeypatch, there, measured, said):
+    path = tmp_path / "results" / "here" / "machine.json"
+
+    def save(**more: str) -> None:
+        monkeypatch.setattr(machine_records, "describe", lambda: {"machine": "here", "device": "cpu", **more})
+        machine_records.setup()
         Machine.load(interactive=False).save(str(tmp_path / "results"))
-    assert json.loads((tmp_path / "results" / "here" / "machine.json").read_text())["device"] == "cpu"
+
+    for _ in range(2):
+        save()
+    path.write_text(json.dumps({**json.loads(path.read_text()), **there}))
+    kept = path.read_bytes()
+    with pytest.raises(util.UserError, match=f"record of results {said} was to be measured. Rename that folder"):
+        save(**measured)
+    assert path.read_bytes() == kept
+    path.write_text("{ half")
+    save(**measured)
+    assert record_of(path.parent) == {"machine": "here", "device": "cpu", **measured, "version": 1}

@@ -291,18 +291,6 @@ def test_folder_names_its_machine_whatever_its_record_says(here, tmp_path, warne
     assert lane["machine"] == "renamed"
 
 
-def test_results_of_another_machine_are_not_mixed_with_this_ones(here):
-    this = Machine()
-    this.__dict__.update(RECORD)
-    machine_records.save_record(this, str(here.parent))
-    (here / "machine.json").write_text(json.dumps({**RECORD, "machine": "elsewhere", "version": 1}))
-    with pytest.raises(util.UserError, match=r"record of results of another machine: elsewhere, .*Rename that folder"):
-        machine_records.save_record(this, str(here.parent))
-    (here / "machine.json").write_text("{ half")
-    machine_records.save_record(this, str(here.parent))
-    assert machines.record_of(here)["cpu"] == "a cpu"
-
-
 def test_a_home_folder_out_of_reach_stops_no_measurement(tmp_path, monkeypatch):
     (tmp_path / "home").touch()
     monkeypatch.setenv("HOME", str(tmp_path / "home" / "nobody"))

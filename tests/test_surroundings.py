@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asv import util
 from asv.config import Config
 from asv.environment import ExistingEnvironment
-from asv.machine import Machine
 
 from contract import surroundings
 from recorder import certificate
@@ -19,7 +17,7 @@ from torch_history.analysis.replication import alike
 from torch_history.analysis.series import Verdict
 from torch_history.explaining import launching
 from torch_history.explaining.launching import Side
-from torch_history.measuring import machine, machine_records
+from torch_history.measuring import machine
 from torch_history.measuring.recording import RecordedResults
 from torch_history.releases import environments
 
@@ -108,18 +106,6 @@ def test_numbers_with_variables_set_are_kept_in_a_folder_of_their_own(monkeypatc
     monkeypatch.setenv("PYTORCH_A", "x" * 59)
     monkeypatch.setenv(surroundings.KEEP, "PYTORCH_*")
     assert len(machine.describe(machine.Request(device="cpu"))["machine"]) < len(without["machine"]) + 25
-
-
-def test_a_folder_of_results_takes_those_of_one_setting(tmp_path):
-    def save(**more: str) -> None:
-        this = Machine()
-        this.__dict__.update(machine="a", device="cpu", **more)
-        machine_records.save_record(this, str(tmp_path))
-
-    save()
-    with pytest.raises(util.UserError, match="with others set: none, and PYTORCH_JIT=0 was to be measured"):
-        save(set="PYTORCH_JIT=0")
-    save()
 
 
 def test_each_launch_says_what_was_set(monkeypatch):
