@@ -1,9 +1,11 @@
-"""The files of results as a session writes them, with what a test does not care about filled in."""
+"""The files of results as a session writes them, with what a test does not care about filled in; and what is read there."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from torch_history.store.launches import Case, Launch, read_launches
 
 MILLISECONDS = 1767225600000
 """2026-01-01, as asv writes a date."""
@@ -70,3 +72,9 @@ def write_release(
         "result_columns": ["result", "params", "version", "started_at", "duration"], "results": found, "version": 2,
     }  # fmt: skip
     Path(f"{path}.json").write_text(json.dumps(asvs), encoding="utf-8")
+
+
+def cases(results: Path, machine: str, release: str = "", **which: Any) -> list[tuple[Launch, Case]]:
+    """Every stored case with its launch, of all releases or one, oldest first; `which` as `read_launches` has it."""
+    launches = (one for one in read_launches(results, machine, **which) if release in ("", one.release))
+    return [(one, case) for one in launches for case in one.cases]

@@ -34,11 +34,12 @@ from torch_history.releases.environments import HARNESS, MARK
 from torch_history.releases.pins import Lock
 from torch_history.releases.uv import run_uv
 from torch_history.store.details import add_details
-from torch_history.store.launches import read_environment, read_launches
+from torch_history.store.launches import read_environment
 from torch_history.system.errors import UserError
 
 from .lab import AXIS
 from .processes import ROOT, compiled, ran
+from .result_files import cases
 
 
 def elf(*named: tuple[str, bytes]) -> bytes:
@@ -513,8 +514,6 @@ def test_a_carried_release_counts_as_the_committed_ones_did(work, machine_python
 
 def counted(results: Path, machine: str, release: str, environment: str) -> dict[tuple[str, tuple[str, ...]], float]:
     """Benchmark and case -> its number on the version that is stored last."""
-    found: dict[tuple[str, tuple[str, ...]], float] = {}
-    for launch in read_launches(results, machine, environment, ("intersection", "batching")):
-        if launch.release == release and metric_of(launch.benchmark).kind == "counts":
-            found |= {(launch.benchmark, of.parameters): of.value for of in launch.cases if of.value is not None}
-    return found
+    stored = cases(results, machine, release, environment=environment, questions=("intersection", "batching"))
+    counts = [(launch.benchmark, case) for launch, case in stored if metric_of(launch.benchmark).kind == "counts"]
+    return {(name, case.parameters): case.value for name, case in counts if case.value is not None}

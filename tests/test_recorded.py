@@ -18,7 +18,7 @@ from torch_history.measuring.machine import describe
 from torch_history.store.details import add_details, read_details
 
 from .processes import ROOT, ran, torch_history
-from .result_files import write_machine
+from .result_files import cases, write_machine
 
 
 def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch):
@@ -111,13 +111,10 @@ def counted(tmp_path_factory) -> Path:
 
 def numbers(suite: Path) -> dict[tuple[str, ...], list[Any]]:
     """(metric, variant, size) -> the numbers of all launches, or the reasons."""
-    (path,) = suite.glob("results/recorded-turing-sm75-no-kernel-ran/*.jsonl")
     found: dict[tuple[str, ...], list[Any]] = {}
-    for line in path.read_text().splitlines():
-        launch = json.loads(line)
-        for case in launch["cases"]:
-            key = launch["benchmark"].rpartition("track_")[2], *(text.strip("'") for text in case["parameters"])
-            found.setdefault(key, []).append(case.get("value", case.get("unavailable", case.get("failed"))))
+    for launch, case in cases(suite / "results", "recorded-turing-sm75-no-kernel-ran"):
+        key = launch.benchmark.rpartition("track_")[2], *(text.strip("'") for text in case.parameters)
+        found.setdefault(key, []).append(case.reason if case.value is None else case.value)
     return found
 
 

@@ -16,6 +16,7 @@ from torch_history.explaining.reproduction import script
 from torch_history.releases.environments import MARK, find_python, packages_of
 
 from .processes import ROOT, ran
+from .result_files import cases
 
 RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
 RESULT = 30_000 * 500 * 4
@@ -98,21 +99,11 @@ def _surroundings(suite: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(suite), "PYTHONPATH": str(suite), "TORCH_HISTORY_MACHINE": "test"}
 
 
-def launches(suite: Path, release: str) -> list[dict]:
-    """The stored launches of one release, oldest first."""
-    (path,) = (suite / "results" / "test").glob(f"{release}-*.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def numbers(suite: Path, release: str, metric: str, variant: str) -> list[float]:
     """What each launch found for one metric and variant in size small."""
-    return [
-        case["value"]
-        for launch in launches(suite, release)
-        if launch["benchmark"].endswith(metric)
-        for case in launch["cases"]
-        if case["parameters"] == [f"'{variant}'", "'small'"]
-    ]
+    stored, asked = cases(suite / "results", "test", release), (repr(variant), repr("small"))
+    found = [case.value for launch, case in stored if launch.benchmark.endswith(metric) and case.parameters == asked]
+    return [value for value in found if value is not None]
 
 
 @pytest.mark.parametrize(("release", "lane"), RELEASES)
@@ -151,16 +142,16 @@ def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_res
         encoding="utf-8",
     )
     command("asv", "run", "v2.15.0", "--bench", "planted", expect=2)
-    launch = launches(suite, "v2.15.0")[0]
-    cases = {case["parameters"][0].strip("'"): case for case in launch["cases"]}
-    assert cases["right"]["samples"]
-    assert cases["right_after_the_others"]["samples"]
-    assert cases["raises"]["failed"] == "RuntimeError: the variant broke"
-    assert cases["wrong"]["failed"] == "WrongResult: 2 instead of 1"
-    assert cases["unavailable"]["unavailable"] == "it needs torch >= 99"
-    assert "allocate" in cases["out_of_memory"]["failed"]
-    assert "signal 9" in cases["killed"]["failed"]
-    assert "timed out (timeout 8" in cases["too_slow"]["unmeasured"]
+    stored = cases(suite / "results", "test", "v2.15.0")
+    first = {case.parameters[0].strip("'"): case for _, case in reversed(stored)}
+    assert first["right"].samples
+    assert first["right_after_the_others"].samples
+    assert first["raises"].failed == "RuntimeError: the variant broke"
+    assert first["wrong"].failed == "WrongResult: 2 instead of 1"
+    assert first["unavailable"].unavailable == "it needs torch >= 99"
+    assert "allocate" in first["out_of_memory"].failed
+    assert "signal 9" in first["killed"].failed
+    assert "timed out (timeout 8" in first["too_slow"].unmeasured
 
 
 PLANTED = """
@@ -215,7 +206,8 @@ def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_
     assert "  at v2.15.0 (after v2.0.1): HUNGRIER 2.00 times, " in found.stdout
     document = json.loads(command("torch-history", *arguments, "--json").stdout)
     assert document["tally"]["HUNGRIER"] == 2
-    assert {launch["session"] for launch in own_launches(suite)} == {own_launches(suite)[0]["session"]}
+    (results,) = (suite / ".cache" / "torch-history").glob("mine-*/results")
+    assert len({launch.session for launch, _ in cases(results, "test", "v2.15.0")}) == 1
 
 
 RETURNED = """
@@ -316,11 +308,6 @@ def test_first_calls_of_a_question_are_timed_and_have_a_script(environments, tmp
     assert 0 < float(printed.removeprefix("seconds: ")) < 20
 
 
-def own_launches(suite: Path) -> list[dict]:
-    (path,) = (suite / ".cache" / "torch-history").glob("mine-*/results/test/v2.15.0-*.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 CHAIN = """
 import torch
 
@@ -353,9 +340,8 @@ def test_an_installed_torch_recorded_under_another_release_says_so(command, suit
     python = str(suite / "env" / "v2.0.1-py3.11" / "bin" / "python")
     asked = ("--as", "2.1.0", "--rounds", "1", "--question", "intersection")
     command("torch-history", "run", "--installed", "--python", python, *asked)
-    (launch, *_) = launches(suite, "v2.1.0")
-    assert launch["facts"]["torch"].startswith("2.0.1")
-    assert launch["release"] == "v2.1.0"
+    launch, _ = cases(suite / "results", "test", "v2.1.0")[0]
+    assert launch.facts["torch"].startswith("2.0.1")
 
 
 @pytest.mark.parametrize(("release", "lane"), [pair for pair in RELEASES if pair[1] != "3.9"])

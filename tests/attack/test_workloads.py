@@ -4,11 +4,12 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.result_files import cases
 from tests.test_releases import Command, command, environments, suite  # noqa: F401
+from torch_history.store.launches import Case
 from torch_history.system.scratch import is_own
 
 pytestmark = pytest.mark.releases
@@ -93,11 +94,13 @@ def test_a_misbehaving_workload_loses_only_its_own_case(
     command("torch-history", "run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--rounds", "1")
     attack = attacks("workloads")
     for release in ("v2.0.1", "v2.15.0"):
-        cases = stored(suite, release)
+        (results,) = (suite / ".cache" / "torch-history").glob("misbehaving-*/results")
+        stored = [case for _, case in cases(results, "test", release)]
         for name in ("good", "good as well", "speaks", *REASONS):
             with attack(f"{name} on {release}"):
-                assert cases[name], "nothing of it is stored"
-                assert all(right(name, case) for case in cases[name]), cases[name]
+                found = [case for case in stored if case.parameters[0] == repr(name)]
+                assert found, "nothing of it is stored"
+                assert all(right(name, case) for case in found), found
     with attack("what a case forked"):
         children = [int(line) for line in (mine.parent / "children").read_text().split()]
         assert len(children) >= 100
@@ -108,19 +111,8 @@ def test_a_misbehaving_workload_loses_only_its_own_case(
         assert not [path for path in left if not any(path.iterdir())]
 
 
-def stored(suite: Path, release: str) -> dict[str, list[dict[str, Any]]]:  # noqa: F811
-    """Function -> its cases in all launches of a release."""
-    (path,) = (suite / ".cache" / "torch-history").glob(f"misbehaving-*/results/test/{release}-release-py3.11.jsonl")
-    found: dict[str, list[dict[str, Any]]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        for case in json.loads(line)["cases"]:
-            found.setdefault(case["parameters"][0].strip("'"), []).append(case)
-    return found
-
-
-def right(name: str, case: dict[str, Any]) -> bool:
+def right(name: str, case: Case) -> bool:
     """Whether the case has a number, or its own reason for having none."""
     if name in REASONS:
-        said = case.get("failed") or case.get("unmeasured", "")
-        return re.search(REASONS[name], said) is not None
-    return case.get("value", -1) >= 0
+        return re.search(REASONS[name], case.failed or case.unmeasured) is not None
+    return case.value is not None and case.value >= 0
