@@ -14,16 +14,19 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asv.config import Config
+from asv.environment import ExistingEnvironment
 from asv.repo import get_repo
 from packaging.version import Version
 
 from contract import surroundings
 from contract.request import Request
+from recorder.build import Built, Wheel
 from tools import sync
+from torch_history.explaining import launching
+from torch_history.explaining.launching import Side
 from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
@@ -356,10 +359,15 @@ def test_versions_that_the_shipped_lock_pins_have_not_changed():
     assert hashlib.sha256(json.dumps(first).encode()).hexdigest() == PINNED
 
 
-ALTERING = ("PYTHONDONTWRITEBYTECODE", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "OMP_PROC_BIND", "A_NAME_OF_TOMORROW")
+ALTERING = (
+    *("PYTHONDONTWRITEBYTECODE", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "OMP_PROC_BIND", "A_NAME_OF_TOMORROW", "CFLAGS"),
+    *("PYTORCH_JIT", "PYTHONHASHSEED", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "LD_LIBRARY_PATH", "SECRET_TOKEN"),
+)
+OF_OURS = {"CUDA_DEVICE_ORDER", "PYTHONNOUSERSITE", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
+"""Variables that could alter a number and that this program may set."""
 
 
-def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(lane, conf, tmp_path, monkeypatch):
+def test_every_door_to_a_measurement_has_the_surroundings_of_a_release(lane, conf, tmp_path, monkeypatch):
     packages = tmp_path / "packages"
     packages.mkdir()
     (packages / "numpy.py").touch()
@@ -368,6 +376,9 @@ def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(lane, c
     installed = InstalledEnvironment(conf, str(python))
     assert installed.torch == "2.0.1"
     install(lane, conf, "v2.0.1")
+    existing = ExistingEnvironment(Config(), sys.executable, {}, {})
+    environments.setup()
+    built = Built(tmp_path, Wheel(tmp_path, "2.9.0", (12, 8)), [], [])
     for name in ALTERING:
         monkeypatch.setenv(name, "0")
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
@@ -375,12 +386,17 @@ def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(lane, c
     monkeypatch.setenv(surroundings.KEEP, "CUBLAS_*")
     installed.request = lane.request = Request(device="cpu", threads=2)
     show = ["-c", "import json, os; print(json.dumps(dict(os.environ)))"]
-    for environment in (installed, lane):
-        inherited: dict[str, Any] = json.loads(environment.run(show))
-        assert not inherited.keys() & set(ALTERING)
-        assert inherited["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
-        assert inherited["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
-        assert inherited["TORCH_HISTORY_THREADS"] == "2"
+    ran: list[dict[str, str]] = [json.loads(environment.run(show)) for environment in (installed, lane, existing)]
+    assert [found["TORCH_HISTORY_THREADS"] for found in ran[:2]] == ["2", "2"]
+    explained = launching.surroundings(Side("v1.0.0", tmp_path / "bin" / "python"), {})
+    recorded = {name: value for name, value in built.surroundings().items() if name not in built.variables()}
+    for found in (*ran, explained, recorded):
+        assert not found.keys() & {*ALTERING}
+        altering = {name for name in found if surroundings.ALTERING.match(name) and name not in surroundings.INHERITED}
+        assert altering <= {*OF_OURS, "CUBLAS_WORKSPACE_CONFIG"}
+    for found in (*ran, explained):
+        assert found["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+        assert found["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
 
 
 FAULTS = """
