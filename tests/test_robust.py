@@ -25,6 +25,7 @@ from click.testing import CliRunner, Result
 from torch_history import cli
 from torch_history.cli import suite
 from torch_history.measuring import machine_records
+from torch_history.measuring.kit.check import check
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
@@ -34,6 +35,7 @@ from torch_history.store.launches import Case, Launch, append_launches, read_env
 from torch_history.system.errors import SessionError
 from torch_history.system.locks import alone
 
+from .lab import AXIS
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
 
 RELEASES = ("v2.0.1", "v2.15.0")
@@ -125,6 +127,7 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
         *each("cases", None, {}, "", [None], [5], [[]], [{}], [{"parameters": []}], [{"value": 1}]),
         *each("cases", *([{"parameters": value, "value": 1}] for value in NO_NAMES)),
         *each_case("samples", None, 5, "12", [[1]], [0], [-1.0], *([value] for value in NO_NUMBERS)),
+        *each_case("samples", [1e-308], [5e-324], [1.7e308]),
         *each_case("value", 0, -1, *NO_NUMBERS),
         *each_case("failed", None, 5, [], "half a character: \ud800"),
         *each_case("unavailable", None, 5, []),
@@ -137,6 +140,7 @@ def test_launch_that_cannot_be_is_left_out_and_named(here, warned, line):
     append_launches(path, [some_launch("after it")])
     assert len(list(read_launches(here.parent, "here"))) == 5
     assert [sentence.startswith(f"{path}, line 3 is skipped: ") for sentence in warned] == [True]
+    assert sum(f"{str(path)!r}, line 3: " in problem for problem in check(here.parent, AXIS).problems) == 1
 
 
 def test_keys_of_a_newer_version_are_passed_over():

@@ -100,18 +100,6 @@ def test_version_of_the_sources_here_counts_and_not_the_clock(warned):
     assert any("two versions" in sentence for sentence in warned)
 
 
-@pytest.mark.parametrize("sample", [1e-308, 5e-324, 1.7e308, 0, -1])
-def test_sample_out_of_bounds_is_left_out_and_checked(tmp_path, sample):
-    machine = tmp_path / "here"
-    path = machine / f"{launch().release}-{launch().environment}.jsonl"
-    append_launches(path, [launch(), launch(launch="1", cases=(Case(("'a'",), samples=(sample,)),))])
-    (machine / "machine.json").write_text('{"machine": "here"}')
-    assert len(list(read_file(path))) == 1
-    found = check(tmp_path, AXIS)
-    assert len(found.problems) == 1
-    assert "line 2" in found.problems[0]
-
-
 def test_only_regular_files_are_read(tmp_path, warned):
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "link.jsonl").symlink_to("/dev/zero")
