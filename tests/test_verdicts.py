@@ -123,40 +123,30 @@ def told(changes: Iterable[Change]) -> set[int]:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "noise", "verdict"),
+    ("metric", "ratio", "noise", "verdict"),
     [
-        (2.0, 0.01, Verdict.SLOWER),
-        (1.15, 0.01, Verdict.SLOWER),
-        (0.5, 0.01, Verdict.FASTER),
-        (0.85, 0.01, Verdict.FASTER),
-        (1.0, 0.01, Verdict.SAME),
-        (1.01, 0.005, Verdict.SAME),
-        (1.03, 0.02, Verdict.CANT_TELL),  # on the margin
-        (1.1, 0.3, Verdict.CANT_TELL),  # drowned
-        (1.0, 0.3, Verdict.CANT_TELL),  # sameness must be earned
+        ("time", 2.0, 0.01, Verdict.SLOWER),
+        ("time", 1.15, 0.01, Verdict.SLOWER),
+        ("time", 0.5, 0.01, Verdict.FASTER),
+        ("time", 0.85, 0.01, Verdict.FASTER),
+        ("time", 1.0, 0.01, Verdict.SAME),
+        ("time", 1.01, 0.005, Verdict.SAME),
+        ("time", 1.03, 0.02, Verdict.CANT_TELL),  # on the margin
+        ("time", 1.1, 0.3, Verdict.CANT_TELL),  # drowned
+        ("time", 1.0, 0.3, Verdict.CANT_TELL),  # sameness must be earned
+        ("worst_call", 1.15, 0.02, Verdict.SAME),  # calls that are made once have a wider margin
+        ("worst_over_median", 1.15, 0.02, Verdict.SAME),
+        ("first_call", 1.22, 0.02, Verdict.CANT_TELL),
+        ("median_call", 1.6, 0.02, Verdict.SLOWER),
+        ("second_call", 0.6, 0.02, Verdict.FASTER),
     ],
 )
-def test_verdict_on_a_time_is_the_planted_one(ratio, noise, verdict):
+def test_verdict_on_a_time_is_the_planted_one(metric, ratio, noise, verdict):
     random = np.random.default_rng(20240229)
     launches = timed(OLD, noisy(random, 0.3, noise, 6)) + timed(NEW, noisy(random, 0.3 * ratio, noise, 6))
-    change = only(launches)
-    assert change.verdict is verdict
-    assert change.launches == (6, 6)
-
-
-@pytest.mark.parametrize(
-    ("metric", "ratio", "verdict"),
-    [
-        *(("time", 1.15, Verdict.SLOWER), ("worst_call", 1.15, Verdict.SAME)),
-        *(("worst_over_median", 1.15, Verdict.SAME), ("first_call", 1.22, Verdict.CANT_TELL)),
-        *(("median_call", 1.6, Verdict.SLOWER), ("second_call", 0.6, Verdict.FASTER)),
-    ],
-)
-def test_calls_that_are_made_once_have_a_wider_margin(metric, ratio, verdict):
-    random = np.random.default_rng(3)
-    launches = timed(OLD, noisy(random, 1.0, 0.02, 6)) + timed(NEW, noisy(random, ratio, 0.02, 6))
     change = only([replace(one, benchmark=f"warm_up.WarmUp.track_{metric}") for one in launches])
     assert change.verdict is verdict
+    assert change.launches == (6, 6)
 
 
 def test_ratio_is_that_of_the_geometric_means_and_levels_are_medians():
