@@ -116,16 +116,6 @@ def test_launch_keeps_samples_case_by_case(tmp_path):
     assert facts == FACTS
 
 
-def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_path, warned):
-    path = file_of(tmp_path)
-    append_launches(path, [some_launch("aa"), some_launch("bb")])
-    path.write_bytes(path.read_bytes()[:-40])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
-    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
-    append_launches(path, [some_launch("cc")])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
-
-
 def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch):
     import asv.commands.find
     import asv.commands.run

@@ -31,7 +31,7 @@ from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs, read_benchmarks
-from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
+from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_file, read_launches
 from torch_history.system.errors import SessionError
 from torch_history.system.locks import alone
 
@@ -150,8 +150,9 @@ def test_keys_of_a_newer_version_are_passed_over():
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "environments"])
-def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here, warned, ending):
+def test_file_that_was_cut_at_any_byte_gives_its_whole_lines_and_takes_more(here, warned, monkeypatch, ending):
     save(here.parent, RELEASES[0])
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # which takes most of the time, and no machine crashes here
     path = file_of(here, ending)
     whole = path.read_bytes()
     for end in range(len(whole)):
@@ -160,6 +161,8 @@ def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here, warned, endin
             found = [launch for launch in read_launches(here.parent, "here") if launch.release == RELEASES[0]]
             # A line that lacks nothing but its end is whole.
             assert len(found) == whole[: end + 1].count(b"\n")
+            append_launches(path, [some_launch("after it")])
+            assert [*read_file(path)] == [*found, some_launch("after it")]
         else:
             known = read_environment(here.parent, "here", RELEASES[0], ENVIRONMENT)
             assert bool(known) == (whole[: end + 1].count(b"\n") > 0)
