@@ -13,17 +13,9 @@ from torch_history.analysis.compare import sentence
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import judge
 from torch_history.store.launches import Case
-from torch_history.store.sources import versions
 
 from .processes import ROOT
 from .test_launches import some_launch
-
-
-@pytest.mark.parametrize("benchmark", sorted(versions(ROOT)))
-def test_every_benchmark_of_the_suite_has_a_row(benchmark):
-    metric = metric_of(benchmark)
-    assert metric is METRICS[metric.name]
-    assert benchmark.endswith(f".track_{metric.name}")
 
 
 @pytest.mark.committed
