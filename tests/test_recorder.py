@@ -24,6 +24,7 @@ from recorder.environments import create
 from . import caching_allocator
 from .lab import AXIS
 from .processes import ROOT, compiled, ran
+from .test_carried import container, image
 
 DECLARATIONS = """
 #include <malloc.h>
@@ -452,15 +453,11 @@ def test_kernel_has_the_code_that_the_driver_would_take(tmp_path, capability, im
     which is compiled for the card; else none, whose PTX is 0."""
     options = ("-shared", f"-I{ROOT / 'recorder'}", str(ROOT / "recorder" / "fatbin.c"))
     library = compiled(tmp_path / "pretended.so", PRETENDED, *options)
-    body = b"".join(
-        struct.pack("<HHIQIIHHI", kind, 0x101, 64, 24, 0, 0, 0, 0, arch).ljust(64, b"\0") + bytes(24)
-        for kind, arch in images
-    )
-    container = ctypes.create_string_buffer(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
-    wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(container), 0))
+    code = ctypes.create_string_buffer(container(*(image(arch, bytes(24), kind) for kind, arch in images)))
+    wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(code), 0))
     ask = ctypes.CDLL(str(library)).chosen
     assert ask(*divmod(capability, 10), wrapper) == chosen
-    assert ask(*divmod(capability, 10), container) == -1
+    assert ask(*divmod(capability, 10), code) == -1
 
 
 LAYER_AND_PINNED = """
