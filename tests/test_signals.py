@@ -1,13 +1,17 @@
-"""Does a signal end every command with a sentence and its own exit code, even while modules are imported?"""
+"""Does a signal end every command with a sentence and its own exit code, even while modules are imported, and does what a
+process started end with it, even where that process is killed?"""
 
 import functools
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from .processes import ROOT, ran
+from torch_history.system.children import side_by_side
+
+from .processes import ROOT, lives, ran, until
 
 AT_AN_IMPORT = """
 import builtins, os, sys
@@ -105,3 +109,83 @@ def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to, first, tm
             break
         stopped += 1
     assert stopped > 20
+
+
+STARTED = """
+import subprocess, time
+from contract.children import dies_with_parent
+child = subprocess.Popen(["sleep", "60"], preexec_fn=dies_with_parent())
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+STARTED_BY_ASV = """
+import time
+from asv import util
+from contract.children import all_die_with_this_process
+all_die_with_this_process()
+child = util.check_output(["sleep", "60"], return_popen=True)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+POOLED = """
+import os, time
+from multiprocessing import get_context
+from contract.children import all_die_with_this_process
+all_die_with_this_process()
+with get_context("fork").Pool(2, lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))):
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("code", [STARTED, STARTED_BY_ASV, POOLED], ids=["started", "by asv", "pooled"])
+def test_a_child_dies_with_a_parent_that_is_killed(code):
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert parent.stdout
+    child = int(parent.stdout.readline())
+    try:
+        assert lives(child)
+        parent.kill()
+        parent.wait()
+        until(lambda: not lives(child), 5)
+    finally:
+        parent.stdout.close()
+        if lives(child):
+            os.kill(child, signal.SIGKILL)
+
+
+ORPHANED = """
+import os
+from contract.children import dies_with_parent
+ask = dies_with_parent()
+
+def forked(work):
+    if os.fork() == 0:
+        work()
+        os._exit(0)
+    os.wait()
+
+forked(lambda: (ask(), os.write(1, b"a child lives")))
+forked(lambda: forked(lambda: (ask(), os.write(1, b", a grandchild too"))))
+"""
+"""To the second that asks, its parent is gone: it is the child of another process."""
+
+
+def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once():
+    assert ran(sys.executable, "-c", ORPHANED, cwd=ROOT).stdout == "a child lives"
+
+
+def test_work_is_shared_between_copies_of_a_process_and_what_one_raises_comes_back():
+    own = {"seen": 0}
+
+    def doubled(number: int) -> tuple[int, int]:
+        own["seen"] += 1
+        return 2 * number, os.getpid()
+
+    found = side_by_side(doubled, range(20))
+    assert [number for number, _ in found] == [*range(0, 40, 2)]
+    assert os.getpid() not in {process for _, process in found} or len(os.sched_getaffinity(0)) == 1
+    with pytest.raises(KeyError, match="missing"):
+        side_by_side(lambda _: own["missing"], range(3))
+    if len(os.sched_getaffinity(0)) > 1:
+        with pytest.raises(MemoryError):  # and no wait without end
+            side_by_side(lambda _: os.kill(os.getpid(), signal.SIGKILL), range(3))
