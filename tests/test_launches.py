@@ -1,7 +1,8 @@
-"""Is every launch kept, with its samples or the reason for having none, and is none ever lost? asv's answers are made by
-hand."""
+"""Is every launch kept, with its samples or the reason for having none, and is none ever lost, not even where lines are
+compressed? asv's answers are made by hand."""
 
 import datetime
+import gzip
 import itertools
 import json
 import math
@@ -14,10 +15,20 @@ from asv import util
 from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
+from tools import pack_results
 from torch_history.measuring import recording
 from torch_history.measuring.recording import RecordedResults, Told, of_sibling
 from torch_history.releases import environments
-from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
+from torch_history.store.launches import (
+    Case,
+    Launch,
+    append_launches,
+    machines_in,
+    of_file,
+    read_environment,
+    read_launches,
+)
+from torch_history.system import files
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
@@ -487,3 +498,78 @@ def test_what_would_have_been_told_of_a_metric_is_kept_with_its_number_and_with_
         (Case(CASES[0], value=21, detectable=1),),
     ]
     assert "detectable" not in stored(tmp_path)[0].facts
+
+
+def launch(number: int) -> Launch:
+    case = Case(("'a'",), value=3)
+    return some_launch(f"l{number}", release="v2.15.0", benchmark="batching.Batching.track_operators", cases=(case,))
+
+
+@pytest.fixture
+def lines(tmp_path) -> Path:
+    """A file of two launches."""
+    path = file_of(tmp_path, "v2.15.0")
+    append_launches(path, [launch(1), launch(2)])
+    return path
+
+
+def read(lines: Path) -> list[Launch]:
+    return [*read_launches(lines.parents[1], "a-machine", "release-py3.11")]
+
+
+def test_what_is_compressed_and_what_is_appended_are_read_as_one(lines):
+    before = lines.read_bytes()
+    pack_results.pack(lines)
+    packed = lines.with_name(f"{lines.name}.gz")
+    assert not lines.exists()
+    assert gzip.decompress(packed.read_bytes()) == before
+    append_launches(lines, [launch(3)])
+    assert read(lines) == [launch(1), launch(2), launch(3)]
+    assert machines_in(lines.parents[1]) == ["a-machine"]
+    assert of_file(packed) == of_file(lines) == ("v2.15.0", "release-py3.11")
+    pack_results.pack(lines)
+    assert read(lines) == [launch(1), launch(2), launch(3)]
+
+
+@pytest.mark.parametrize("step", ["write_atomically", "read_bytes"])
+def test_whatever_interrupts_it_the_next_one_finishes_without_loss_or_copy(lines, step, monkeypatch):
+    pack_results.pack(lines)
+    append_launches(lines, [launch(3)])
+    real = getattr(files, step)
+    calls = []
+
+    def interrupted(*given: object) -> object:
+        calls.append(given)
+        if step == "write_atomically" or len(calls) == 3:  # the third reading is after the writing
+            raise KeyboardInterrupt
+        return real(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pack_results, step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pack_results.pack(lines)
+    append_launches(lines, [launch(4)])
+    for path in dict.fromkeys(pack_results.due(lines.parents[1])):
+        pack_results.pack(path)
+    assert read(lines) == [launch(number) for number in (1, 2, 3, 4)]
+    assert [path.name for path in lines.parent.iterdir()] == [f"{lines.name}.gz"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"no gzip", gzip.compress(b"x" * 100)[:-4], gzip.compress(b"{}\n") + b"more", b""],
+    ids=["no gzip", "cut", "more after it", "empty"],  # The bytes hold the second, in which workers of xdist differ.
+)
+def test_a_damaged_compressed_file_is_skipped_in_words(lines, content, warned):
+    packed = lines.with_name(f"{lines.name}.gz")
+    packed.write_bytes(content)
+    assert read(lines) == [launch(1), launch(2)]
+    assert any(str(packed) in sentence and "is skipped" in sentence for sentence in warned)
+
+
+def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LARGEST_FILE", 1000)
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(bytes(100_000)))
+    with pytest.raises(ValueError, match="it holds more than"):
+        files.read_bytes(path)
