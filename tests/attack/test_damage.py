@@ -204,7 +204,16 @@ def test_mark_of_an_environment(tmp_path):
     (folder / "bin" / "python").touch()
     mark = folder / environments.MARK
     mark.write_text(json.dumps({"requirements": ["torch==2.0.1"], "packages": ["numpy==1.26.4"]}))
-    tried(mark, lambda: environments.is_ready(folder, ["torch==2.0.1"]), checksum=False)
+    whole = mark.read_bytes()
+    assert environments.is_ready(folder, ["torch==2.0.1"])
+
+    def read() -> None:
+        if environments.is_ready(folder, ["torch==2.0.1"]):
+            left = mark.read_bytes()
+            assert len(left) == len(whole), "an environment whose mark was cut off counts as finished"
+            assert b'"requirements": ["torch==2.0.1"]' in left, "one with other requirements counts as finished"
+
+    tried(mark, read, checksum=False)
 
 
 def test_calibrations(tmp_path, warned):
