@@ -187,6 +187,7 @@ def test_each_case_has_its_process_and_its_time_and_the_others_go_on():
     assert late == {"quick": {"failed": "the time for all cases was over before it was asked"}}
 
 
+@pytest.mark.committed
 def test_listed_cases_are_those_that_a_real_card_was_asked():
     listed = CliRunner().invoke(main, ["certify", "--list"]).output.splitlines()
     answers = read_object(ROOT / "results/certificates/v2.11.0-nvidia-h100-80gb-hbm3.asked")

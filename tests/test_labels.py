@@ -9,6 +9,8 @@ from torch_history.analysis.labels import labels
 
 from .processes import ROOT
 
+pytestmark = pytest.mark.committed
+
 LISTED = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
 PARAMS = {name.partition(".")[0]: of["params"] for name, of in LISTED.items() if isinstance(of, dict) and of["params"]}
 

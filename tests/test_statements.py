@@ -16,6 +16,8 @@ from torch_history.store.launches import read_on_axis
 from .lab import AXIS
 from .processes import ROOT
 
+pytestmark = pytest.mark.committed
+
 MACHINE, STARTED_ON = "amd-epyc-family-26-model-2-2-cores", "amd-epyc-family-25-model-17-2-cores"
 LANES = ("release-py3.9", "release-py3.11")
 
@@ -101,7 +103,6 @@ def percent(change: Change) -> float:
     return round(100 * (change.ratio - 1))
 
 
-@pytest.mark.committed
 def test_what_the_import_takes_since_1_13_0():
     of = started("release-py3.9", "v1.12.1", "v1.13.0")
     own, seconds = (of[f"start_{name}", "import_torch"] for name in ("memory", "time"))
@@ -115,7 +116,6 @@ def test_what_the_import_takes_since_1_13_0():
         assert after[metric, "import_torch"].verdict is Verdict.SAME
 
 
-@pytest.mark.committed
 def test_what_the_import_takes_on_2_15_0():
     levels = resident("release-py3.11")
     sentence = "after the import grew from # MB to # MB, and the import takes # times as long"
@@ -130,7 +130,6 @@ def test_what_the_import_takes_on_2_15_0():
     assert (held.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
 
 
-@pytest.mark.committed
 def test_which_release_grew_most_after_the_import():
     levels = resident("release-py3.11")
     measured = sorted(levels, key=AXIS.position)
@@ -147,14 +146,12 @@ def test_which_release_grew_most_after_the_import():
     assert seconds.verdict is Verdict.SAME
 
 
-@pytest.mark.committed
 def test_by_how_much_sessions_differ_in_resident_memory():
     every = [of for lane in LANES for of in resident(lane).values()]
     most = max(max(of.values()) / min(of.values()) for of in every)
     assert said("start_up", "after `import torch` by up to # %") == [round(100 * (most - 1))]
 
 
-@pytest.mark.committed
 def test_what_an_index_of_a_vector_takes_since_1_13_1():
     def ratio(lane: str, old: str, new: str) -> float:
         (found,) = (
@@ -176,7 +173,6 @@ def test_what_an_index_of_a_vector_takes_since_1_13_1():
     assert all(ratio(LANES[1], "v2.13.0", tag) > 2 for tag in ("v2.14.0", "v2.14.1", "v2.15.0"))
 
 
-@pytest.mark.committed
 def test_what_the_first_compile_takes_since_2_7_1():
     def slower(old: str, new: str) -> float:
         ratio = started("release-py3.11", old, new)["start_time", "first_compile"].ratio
@@ -188,7 +184,6 @@ def test_what_the_first_compile_takes_since_2_7_1():
     assert said("start_up", "At 2.13.0 it became # times faster") == [round(1 / slower("v2.12.1", "v2.13.0"), 1)]
 
 
-@pytest.mark.committed
 def test_what_the_first_compile_and_the_first_operators_take():
     seconds = {
         series.parameters[0].strip("'"): {
@@ -205,7 +200,6 @@ def test_what_the_first_compile_and_the_first_operators_take():
     assert all(0.0005 <= number < 0.0015 for number in seconds["first_operator"].values())
 
 
-@pytest.mark.committed
 def test_what_workers_take_on_2_15_0():
     of = started("release-py3.11", "v2.14.1", "v2.15.0")
     forked, spawned = (
