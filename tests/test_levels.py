@@ -73,7 +73,13 @@ def contrast(found: Levels, old: int, new: int) -> tuple[float, float, float]:
     return float(said.shift[0]), float(said.error[0] ** 2), float(said.freedom[0])
 
 
-@pytest.mark.parametrize(("seed", "random"), [*((seed, RANDOM) for seed in range(5)), (5, Random(0.0, 0.0, 0.0))])
+NOTHING_KNOWN = Random(levels.WIDE, levels.WIDE, 0.0)
+"""Of rounds and sessions: releases are compared within rounds alone."""
+
+
+@pytest.mark.parametrize(
+    ("seed", "random"), [*((seed, RANDOM) for seed in range(5)), (5, Random(0.0, 0.0, 0.0)), (3, NOTHING_KNOWN)]
+)
 def test_levels_are_those_of_least_squares_with_every_covariance_written_out(seed, random):
     launches = drawn(CHAIN, seed)
     keep = np.random.default_rng(seed).random(len(launches.round)) < 0.9  # some rounds lack a release
@@ -84,14 +90,6 @@ def test_levels_are_those_of_least_squares_with_every_covariance_written_out(see
         assert shift == pytest.approx(level[b] - level[a], abs=1e-7)  # the site's levels have 24 binary digits
         assert variance == pytest.approx(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b], rel=1e-9)
         assert of == pytest.approx(freedom[a, b], rel=1e-6)
-
-
-def test_with_rounds_that_nothing_is_known_of_two_releases_are_compared_within_rounds():
-    launches = drawn([([0, 1], 8)], 3)
-    shift, variance, freedom = contrast(levels_of(launches, Random(levels.WIDE, levels.WIDE, 0.0)), 0, 1)
-    assert shift == pytest.approx((launches.logarithm[1::2] - launches.logarithm[::2]).mean(), abs=1e-6)
-    assert variance == pytest.approx(2 * NOISE.variance[0] / 8, rel=1e-4)
-    assert freedom == pytest.approx(NOISE.freedom[0], rel=1e-4)
 
 
 def test_computing_on_one_thread_leaves_the_variables_as_the_user_set_them():
