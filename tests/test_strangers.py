@@ -57,7 +57,7 @@ def test_ids_of_lanes_differ_and_todays_stays():
         ("a" * 150, "release-py3.11.1"),
         *(("a-2-cores", "release-py3.11"), ("a-2", "cores-release-py3.11"), ("a", "release-py3-11")),
         *((name, "release-py3.11") for name in ("a", "a-b", "a.b", "a b", "a_b", "a-", "-a", "é", "ë")),
-        ("a", "b-release-py3.11"),
+        *(("a", "b-release-py3.11"), ("a.b-c", "release-py3.11"), ("a.b", "c-release-py3.11")),
     ]
     ids = [lane_id(*of).lower() for of in names]
     assert ids[0] == "amd-epyc-family-26-model-2-2-cores-release-py3-11"
