@@ -84,22 +84,17 @@ class _Uneven(_Clock):
 
 
 @pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
-def test_planted_time_is_that_share_of_a_call(monkeypatch, size):
-    clock = _Clock(monkeypatch)
+def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(monkeypatch, size):
     plant(monkeypatch, "time")
+    clock = _Clock(monkeypatch)
     call, each = into(clock.work, CASES[size], "cpu"), into_each(clock.work, CASES[size])
     assert clock.took(call, 100) == pytest.approx(1e-4 * (1 + size), rel=0.003)
     assert clock.took(lambda: each(None), 1) == pytest.approx(1e-4 * (1 + IN_CALLS * size), rel=0.003)
-
-
-@pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
-def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(monkeypatch, size):
-    clock = _Uneven(monkeypatch)
-    plant(monkeypatch, "time")
-    call = into(clock.work, CASES[size], "cpu")
-    clock.took(call, 300)
-    before = clock.worked
-    assert 1000 * clock.took(call, 1000) / (clock.worked - before) == pytest.approx(1 + size, rel=0.002)
+    uneven = _Uneven(monkeypatch)
+    call = into(uneven.work, CASES[size], "cpu")
+    uneven.took(call, 300)
+    before = uneven.worked
+    assert 1000 * uneven.took(call, 1000) / (uneven.worked - before) == pytest.approx(1 + size, rel=0.002)
 
 
 def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch):
