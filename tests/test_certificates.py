@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from torch_history.measuring.kit.check import check
-from torch_history.store.certificates import certificates_in, parse
+from torch_history.store.certificates import certificates_in
 
 from .lab import AXIS
 

@@ -112,7 +112,7 @@ def test_a_result_that_refers_to_itself_is_refused_with_what_to_do(tmp_path):
     workload = written(tmp_path, FILE + "\ndef expected(x, factor):\n    return [1]")
     around: list = []
     around.append(around)
-    with pytest.raises(WrongResult, match="refers to itself, which cannot be compared. If .* `check = None`"):
+    with pytest.raises(WrongResult, match=r"refers to itself, which cannot be compared. If .* `check = None`"):
         workload.check(workload.inputs("", "cpu", 3), around)
 
 

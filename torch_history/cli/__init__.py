@@ -65,6 +65,8 @@ class _Sentences(WithFormer):
         except KeyboardInterrupt:
             sys.exit(say_stopped())
         except BaseException as error:  # asv's EnvironmentUnavailable is no Exception
+            if type(error).__name__ == "BrokenProcessPool":  # a system without memory has killed one
+                refuse(f"Memory ran out. {MORE_MEMORY}")
             if type(error).__module__.partition(".")[0] == "asv" and type(error).__name__ in SENTENCES_OF_ASV:
                 refuse(str(error))
             raise

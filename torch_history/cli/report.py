@@ -249,11 +249,7 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
 )
 @click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=40,
-    show_default=True,
-    help="Number of changes to look at. 0 looks at all.",
+    "--limit", type=click.IntRange(0), default=40, show_default=True, help="Changes to look at. 0 looks at all."
 )
 @click.option(
     "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."

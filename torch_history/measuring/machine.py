@@ -47,10 +47,16 @@ def describe(request: Request | None = None) -> dict[str, str]:
     GPU its name and driver. Without a `request` the surroundings say with what is measured. Raises UserError where the
     device is none, or is a GPU that nothing names."""
     request = checked(request) if request else asked()
+    named = os.environ.get("TORCH_HISTORY_MACHINE", "")
+    if named and not re.fullmatch(FOLDER_NAME, named, re.ASCII):
+        raise UserError(
+            f"TORCH_HISTORY_MACHINE is {named!r}, which cannot be the name of a folder in results/. Write letters, digits, "
+            "'_', '.', '+' and '-', beginning with a letter or a digit."
+        )
     found = gpus() if request.device in ("", "cuda") else []
     device = request.device or ("cuda" if found else "cpu")
     if device == "recorder":
-        return _pretended(request)
+        return _pretended(request, named)
     threads = str(request.threads)
     record = {
         "os": platform.system(),
@@ -62,7 +68,6 @@ def describe(request: Request | None = None) -> dict[str, str]:
         "threads": threads,
         **_kept_set(),
     }
-    named = _named()
     if device == "cuda" and found:
         record["gpu"], record["driver"] = found[0]
     elif device == "cuda" and not named:
@@ -73,17 +78,6 @@ def describe(request: Request | None = None) -> dict[str, str]:
     subject = record.get("gpu") or f"{record['cpu']} {record['num_cpu']} cores"
     words = f"{subject} {threads} threads" if threads != "1" else subject
     return {"machine": named or _slug(words) + _suffix(record), **record}
-
-
-def _named() -> str:
-    """What TORCH_HISTORY_MACHINE says, empty for nothing. Raises UserError where no folder is called so."""
-    named = os.environ.get("TORCH_HISTORY_MACHINE", "")
-    if named and not re.fullmatch(FOLDER_NAME, named, re.ASCII):
-        raise UserError(
-            f"TORCH_HISTORY_MACHINE is {named!r}, which cannot be the name of a folder in results/. Write letters, digits, "
-            "'_', '.', '+' and '-', beginning with a letter or a digit."
-        )
-    return named
 
 
 def _slug(words: str) -> str:
@@ -114,13 +108,13 @@ def card_of(key: str) -> Card:
     return known[key]
 
 
-def _pretended(request: Request) -> dict[str, str]:
+def _pretended(request: Request, named: str) -> dict[str, str]:
     """The record of what the recorder pretends: the card, and nothing of the processor, on which nothing counted depends."""
     card = card_of(request.card)
     kept = _kept_set()
     slug = f"recorded-{card.key}-{card.capability.replace('_', '')}-no-kernel-ran{_suffix(kept)}"
     return {
-        "machine": _named() or slug,
+        "machine": named or slug,
         "os": platform.system(),
         "arch": platform.machine(),
         "cpu": f"{card.title} pretended by the recorder, no kernel ran",

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +20,21 @@ _shared: Callable[[Any], Any]
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """`function` of each of `items`, computed in copies of this process, as many as there are processors. What the function
-    refers to is there in each copy; what it gives, or raises, comes back pickled. Raises MemoryError where one is killed."""
+    refers to is there in each copy; what it gives, or raises, comes back pickled. Raises BrokenProcessPool."""
     copies = min(len(items), len(os.sched_getaffinity(0)))
     if copies < 2:
         return [function(item) for item in items]
-    with _copies(copies, function) as pool:
+    begin = _begin, (function, dies_with_parent())
+    with ProcessPoolExecutor(copies, multiprocessing.get_context("fork"), *begin) as pool:
         return [*pool.map(_share, items)]
 
 
 @contextlib.contextmanager
 def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     """Meanwhile a copy of this process calls `function`, which may have children; what is yielded waits for its answer."""
-    with _copies(1, lambda _: function()) as pool:
+    begin = _begin, (lambda _: function(), dies_with_parent())
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), *begin) as pool:
         yield pool.submit(_share, None).result
-
-
-@contextlib.contextmanager
-def _copies(number: int, function: Callable[[Any], Any]) -> Iterator[ProcessPoolExecutor]:
-    """Raises MemoryError where a copy was killed, which a system does that has no memory left."""
-    begin = _begin, (function, dies_with_parent())
-    try:
-        with ProcessPoolExecutor(number, multiprocessing.get_context("fork"), *begin) as pool:
-            yield pool
-    except BrokenProcessPool as error:
-        raise MemoryError from error
 
 
 def _begin(function: Callable[[Any], Any], ready: Callable[[], object]) -> None:
