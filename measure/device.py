@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from contract.architectures import runs
 from contract.carried import CARRIED, refusal
 from contract.request import Request
 
@@ -155,21 +156,6 @@ def require_own(question: str, variant: str, size: str, device: str) -> None:
     carried = mark().get(CARRIED)
     if carried and (why := refusal(carried, question, variant, size, device)):
         raise DeviceUnavailable(why)
-
-
-def runs(capability: str, archs: list) -> bool:
-    """Whether a wheel built for `archs` runs on `capability` ("sm_90"): binary code of the same major and no later minor,
-    or an older `compute_XX`, which the driver compiles; `a` is for that GPU alone, `f` for its major. Source: CUDA's rules
-    of binary and PTX compatibility."""
-    have = int(capability.split("_")[1])
-    for arch in archs:
-        kind, number = arch.split("_")
-        digits = int(number.rstrip("af"))
-        if digits == have or (digits < have and kind == "compute" and number.isdigit()):
-            return True
-        if digits < have and digits // 10 == have // 10 and not number.endswith("a"):
-            return True
-    return False
 
 
 def synchronize(device: str) -> None:

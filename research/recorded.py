@@ -83,7 +83,7 @@ AT_ONCE = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
 
 RUNS = """
 import sys, torch
-from measure.device import runs
+from contract.architectures import runs
 print(*(card for card in sys.argv[1:] if runs(card, torch._C._cuda_getArchFlags().split())))
 """
 """Of the capabilities that it is given, those that the wheel has code for."""

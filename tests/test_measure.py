@@ -396,25 +396,6 @@ def test_sizes_are_the_devices_unless_asked_for(system, monkeypatch, on, asked, 
     assert device.asked_sizes() == sizes
 
 
-@pytest.mark.parametrize(
-    ("capability", "archs", "answer"),
-    [
-        *(("sm_90", "sm_80 sm_86", False), ("sm_90", "sm_80 compute_80", True), ("sm_86", "sm_80", True)),
-        *(("sm_80", "sm_86", False), ("sm_75", "sm_80", False), ("sm_75", "compute_80", False)),
-        *(("sm_75", "sm_70", True), ("sm_90", "sm_90a", True), ("sm_100", "sm_90a", False)),
-        *(("sm_90", "sm_100a", False), ("sm_100", "sm_90a compute_90", True), ("sm_103", "sm_100", True)),
-        *(("sm_103", "sm_100a", False), ("sm_100", "sm_103", False), ("sm_120", "sm_90 sm_100", False)),
-        *(("sm_120", "sm_120", True), ("sm_121", "sm_120", True), ("sm_120", "compute_120", True)),
-        *(("sm_100", "sm_120", False), ("sm_90", "", False)),
-        *(("sm_103", "sm_100f", True), ("sm_120", "compute_100f", False), ("sm_103", "compute_100a", False)),
-        ("sm_90", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", False),  # 2.0.1 on an H200
-        ("sm_70", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", False),  # 2.11.0 on a V100
-    ],
-)
-def test_wheel_runs_where_cudas_rules_let_it(capability, archs, answer):
-    assert device.runs(capability, archs.split()) is answer
-
-
 def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system):
     torch.set_num_threads(2)
     device.ready("cpu")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from contract.architectures import runs
 from torch_history.cli import main
 from torch_history.releases import moving
 from torch_history.releases.requirement_files import read
@@ -117,15 +118,23 @@ def test_a_gpu_is_known_by_its_name(gpu, capability):
     assert moving.capability_of(gpu) == capability
 
 
-def test_code_runs_within_a_major_version_and_ptx_on_what_is_newer():
-    assert moving.runs_on(("sm_75", "sm_80"), "8.6")
-    assert not moving.runs_on(("sm_75", "sm_86"), "8.0")
-    assert not moving.runs_on(("sm_75",), "9.0")
-    assert moving.runs_on(("sm_75", "compute_80"), "9.0")
-    assert moving.runs_on(("sm_100a",), "10.0")
-    assert not moving.runs_on(("sm_100a", "compute_100a"), "10.3")
-    assert moving.runs_on(("sm_100f",), "10.3")
-    assert not moving.runs_on(("compute_100f",), "12.0")
+@pytest.mark.parametrize(
+    ("capability", "archs", "answer"),
+    [
+        *(("sm_90", "sm_80 sm_86", False), ("sm_90", "sm_80 compute_80", True), ("sm_86", "sm_80", True)),
+        *(("sm_80", "sm_86", False), ("sm_75", "sm_80", False), ("sm_75", "compute_80", False)),
+        *(("sm_75", "sm_70", True), ("sm_90", "sm_90a", True), ("sm_100", "sm_90a", False)),
+        *(("sm_90", "sm_100a", False), ("sm_100", "sm_90a compute_90", True), ("sm_103", "sm_100", True)),
+        *(("sm_103", "sm_100a", False), ("sm_100", "sm_103", False), ("sm_120", "sm_90 sm_100", False)),
+        *(("sm_120", "sm_120", True), ("sm_121", "sm_120", True), ("sm_120", "compute_120", True)),
+        *(("sm_100", "sm_120", False), ("sm_90", "", False)),
+        *(("sm_103", "sm_100f", True), ("sm_120", "compute_100f", False), ("sm_103", "compute_100a", False)),
+        ("sm_90", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", False),  # 2.0.1 on an H200
+        ("sm_70", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", False),  # 2.11.0 on a V100
+    ],
+)
+def test_wheel_runs_where_cudas_rules_let_it(capability, archs, answer):
+    assert runs(capability, archs.split()) is answer
 
 
 def test_companions_are_those_of_the_wheels_and_in_order():

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contract.architectures import runs
+
 from ..system.errors import UserError
 from .axis import Axis, Release
 from .requirement_files import MOST_PATCHES, Wanted
@@ -109,29 +111,15 @@ def _gpus() -> dict[str, Any]:
     return tomllib.loads((CONTRACT / "gpus.toml").read_text(encoding="utf-8"))
 
 
-def runs_on(architectures: tuple[str, ...], capability: str) -> bool:
-    """Whether a wheel has code for a GPU: `a` stands for that GPU alone, `f` for its family. Source: CUDA C++ Programming
-    Guide, binary and PTX compatibility."""
-    major, minor = map(int, capability.split("."))
-    for each in architectures:
-        kind, number = each.split("_")
-        of = divmod(int(number.rstrip("af")), 10)
-        is_any_newer = kind == "compute" and number.isdigit()
-        fits = of <= (major, minor) if is_any_newer else of[0] == major and of[1] <= minor
-        if fits and (not number.endswith("a") or of == (major, minor)):
-            return True
-    return False
-
-
 def _gpu(before: Wheel, after: Wheel, new: Release, capability: str) -> Row:
     gone = [each for each in before.architectures if each not in after.architectures]
     words = f"The wheel has code for {', '.join(after.architectures)}."
     words += f" No longer for {', '.join(gone)}." if gone else ""
     if not capability:
         return Row("GPU", words)
-    runs = runs_on(after.architectures, capability)
-    answer = "has" if runs else "has NO"
-    return Row("GPU", f"{new.version} {answer} code for your GPU ({capability}). {words}", stops=not runs)
+    has_code = runs(f"sm_{capability.replace('.', '')}", after.architectures)
+    answer = "has" if has_code else "has NO"
+    return Row("GPU", f"{new.version} {answer} code for your GPU ({capability}). {words}", stops=not has_code)
 
 
 def _wheel(before: Wheel, after: Wheel) -> list[Row]:
