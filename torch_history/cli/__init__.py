@@ -26,6 +26,16 @@ LEAST_MEMORY = 2**30
 MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB a program may use here."
 
 
+FORMER = {
+    "--environment": "it is --lane now",
+    "--executor": "`torch-history run` measures on this machine",
+    "--explain": "`torch-history explain OLD NEW` afterwards, which the run offers",
+    "--launches": "it is --rounds now",
+    "--releases": "name them without it",
+}
+"""Options that are gone -> what took their place."""
+
+
 class _Sentences(WithFormer):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
 
@@ -46,6 +56,10 @@ class _Sentences(WithFormer):
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)
+        except click.NoSuchOption as error:
+            if why := FORMER.get(error.option_name):
+                raise click.UsageError(f"There is no option {error.option_name} any more: {why}.", error.ctx) from error
+            raise
         except UserError as error:
             refuse(str(error))
         except ModuleNotFoundError as error:

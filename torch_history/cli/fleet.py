@@ -26,13 +26,8 @@ def fleet() -> None:
 
 TAKEN = ("lane", "questions", "sizes", "launches", "only", "budget", "device", "plans")
 
-FORMER = {
-    "--launches": "it is --rounds now",
-    "--executor": "`torch-history run` measures on this machine",
-}
 
-
-@fleet.command(cls=LikeRun, takes=TAKEN, former=FORMER)
+@fleet.command(cls=LikeRun, takes=TAKEN)
 @click.argument("releases", nargs=-1, required=True)
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1), help="Jobs that run at a time.")
 @click.option("--sbatch", multiple=True, metavar="NAME[=VALUE]", help="Such as partition=cpu or exclusive. Repeatable.")

@@ -24,23 +24,6 @@ class WithFormer(click.Group):
         return super().get_command(context, name)
 
 
-class Command(click.Command):
-    """A command that says of an option which is gone what took its place."""
-
-    def __init__(self, *arguments: Any, former: Mapping[str, str] | None = None, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.former = former or {}
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if error.option_name not in self.former:
-                raise
-            why = self.former[error.option_name]
-            raise click.UsageError(f"There is no option {error.option_name} any more: {why}.", ctx) from error
-
-
 def is_given(context: click.Context, option: click.Parameter) -> bool:
     """Whether the command line has this option."""
     return context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE

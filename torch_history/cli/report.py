@@ -16,7 +16,7 @@ import click
 from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import WHOLE_PATH, Command, form_of, site_address, whole_lane
+from .options import WHOLE_PATH, form_of, site_address, whole_lane
 from .output import bold, console, machine_of, plain
 from .suite import DEFAULT_LANE
 
@@ -35,7 +35,6 @@ _in_lane = click.option(
     show_default=True,
     help="A Python version, or a lane as results/ names it, such as installed-py3.12.",
 )
-FORMER = {"--environment": "it is --lane now"}
 
 
 @click.command()
@@ -78,8 +77,6 @@ def _opens(index: Path, here: str, is_measured: bool) -> str:
 
 @click.command(
     "compare",
-    cls=Command,
-    former=FORMER,
     epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.",
 )
 @click.argument("old", required=False)
@@ -241,7 +238,7 @@ def _deciding(results: Path, comparison: "Comparison") -> str:
     return left_words([left], f"On that machine `{comparison.command} {comparison.old} {comparison.new}` with")
 
 
-@click.command(cls=Command, former=FORMER)
+@click.command()
 @_on_machine
 @_in_lane
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .options import WHOLE_PATH, Command, duration, is_given, python_option
+from .options import WHOLE_PATH, duration, is_given, python_option
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
@@ -65,14 +65,7 @@ class Asked:
         return self.within or (GPU_WITHIN if device == "cuda" and not chooses else None)
 
 
-FORMER = {
-    "--explain": "`torch-history explain OLD NEW` afterwards, which the run offers",
-    "--launches": "it is --rounds now",
-    "--releases": "name them without it",
-}
-
-
-@click.command(cls=Command, former=FORMER)
+@click.command()
 @click.argument("releases", nargs=-1)
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option(
@@ -183,7 +176,7 @@ def _refuse_others(context: click.Context) -> None:
         raise click.UsageError("--calibrate compares one release with itself. Name one.")
 
 
-class LikeRun(Command):
+class LikeRun(click.Command):
     """A command that measures as `run` does, and takes some of its options, by the names of their values."""
 
     def __init__(self, *arguments: Any, takes: Iterable[str], **named: Any) -> None:

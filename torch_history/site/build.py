@@ -450,9 +450,6 @@ def _write_pages(
         scripts = ["first.js"] if page is PAGES[0] else [*SHARED, *page["scripts"]]
         text = _TEMPLATES.get_template("page.html").render(common | page | of | {"scripts": scripts})
         (folder / page["file"]).write_text(text, encoding="utf-8")
-    for file, to in _LISTED["moved"].items():
-        text = _TEMPLATES.get_template("moved.html").render(policy=POLICY, to=to)
-        (folder / file).write_text(text, encoding="utf-8")
     documents = [(_anchor(name), words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     of = common | _LISTED["method"] | {"documents": documents, "constants": verdicts}
     method = _TEMPLATES.get_template("method.html").render(of)
