@@ -160,10 +160,9 @@ def _built(workload: ModuleType, variant: str, size: str, on: str) -> tuple:
 
 def _samples(call: Callable[[], object], on: str, anew: turns.Anew | None, before: Callable[[], object]) -> Any:
     """Samples of a warm call, or those with the turns that it took among other releases, without what is done `before`."""
-    needs = None if before is stopwatch.nothing else before
     if turns.wanted():
-        return turns.measured(call, on, anew, needs)
-    return stopwatch.samples(call, before, on) if needs else clock.samples(call, on)
+        return turns.measured(call, on, anew, None if before is stopwatch.nothing else before)
+    return clock.samples(call, on) if before is stopwatch.nothing else stopwatch.samples(call, before, on)
 
 
 def _with(before: Callable[[], object], call: Callable[[], object]) -> Callable[[], object]:

@@ -41,8 +41,6 @@ def take(results: Path, machine: str, folder: Path) -> int:
         fresh = _lines(new[path]) - _lines(before.get(path, b""))
         new[path] = b"".join(line + b"\n" for line in fresh.elements())
         lines += fresh.total()
-    if (folder / machine).exists():
-        raise UserError(f"{folder / machine} is there already. Name an empty folder.")
     (folder / machine).mkdir(parents=True)
     for path, content in new.items():
         (folder / machine / path).parent.mkdir(parents=True, exist_ok=True)

@@ -4,13 +4,13 @@ import errno
 import gc
 import resource
 import sys
+from typing import NoReturn
 
 import click
 
 from ..system.errors import UserError
 from ..system.signals import say_stopped, stop_on_signals
 from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
-from .options import WithFormer
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -27,39 +27,40 @@ MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB 
 
 
 FORMER = {
+    "calibrate": "it is `torch-history run --calibrate` now",
+    "document": "`make document`, in a clone",
+    **dict.fromkeys(
+        ("environment", "facts"),
+        "the site shows what two releases bring, and results/ has their environments (docs/results.md)",
+    ),
+    "fleet check": "times are kept in a folder for each node, so nodes need not agree",
+    "fleet collect": "`torch-history fleet run` and `torch-history fleet cancel` collect",
+    **dict.fromkeys(("fleet plan", "fleet simulate"), "`torch-history fleet run --plan` forecasts"),
+    "lock": "`make sync`, in a clone, pins packages, too",
+    "metrics": "docs/own-workload.md lists them, and a file that names another is told which there are",
+    "requirements": "`torch-history upgrade FILE` takes a file of requirements, too",
+    "results": "`torch-history compare` without releases lists files of your own",
+    "sync": "`make sync`, in a clone",
     "--environment": "it is --lane now",
     "--executor": "`torch-history run` measures on this machine",
     "--explain": "`torch-history explain OLD NEW` afterwards, which the run offers",
     "--launches": "it is --rounds now",
     "--releases": "name them without it",
 }
-"""Options that are gone -> what took their place."""
+"""Commands and options that are gone -> what took their place."""
 
 
-class _Sentences(WithFormer):
+class _Sentences(click.Group):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
-
-    former = {
-        "calibrate": "it is `torch-history run --calibrate` now",
-        "document": "`make document`, in a clone",
-        **dict.fromkeys(
-            ("environment", "facts"),
-            "the site shows what two releases bring, and results/ has their environments (docs/results.md)",
-        ),
-        "lock": "`make sync`, in a clone, pins packages, too",
-        "metrics": "docs/own-workload.md lists them, and a file that names another is told which there are",
-        "requirements": "`torch-history upgrade FILE` takes a file of requirements, too",
-        "results": "`torch-history compare` without releases lists files of your own",
-        "sync": "`make sync`, in a clone",
-    }
 
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)
         except click.NoSuchOption as error:
-            if why := FORMER.get(error.option_name):
-                raise click.UsageError(f"There is no option {error.option_name} any more: {why}.", error.ctx) from error
-            raise
+            _say_what_took_its_place(error, f"option {error.option_name}", error.option_name)
+        except click.NoSuchCommand as error:
+            groups = ["fleet"] if error.ctx and error.ctx.command is fleet.fleet else []
+            _say_what_took_its_place(error, f"command '{error.command_name}'", " ".join([*groups, error.command_name]))
         except UserError as error:
             refuse(str(error))
         except ModuleNotFoundError as error:
@@ -84,6 +85,12 @@ class _Sentences(WithFormer):
             if type(error).__module__.partition(".")[0] == "asv" and type(error).__name__ in SENTENCES_OF_ASV:
                 refuse(str(error))
             raise
+
+
+def _say_what_took_its_place(error: click.UsageError, gone: str, name: str) -> NoReturn:
+    if name in FORMER:
+        raise click.UsageError(f"There is no {gone} any more: {FORMER[name]}.", error.ctx) from error
+    raise error
 
 
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})

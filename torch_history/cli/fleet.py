@@ -6,20 +6,10 @@ from typing import Any
 
 import click
 
-from .options import WithFormer
 from .run import Asked, LikeRun
 
 
-class _Fleet(WithFormer):
-    former = {
-        "check": "times are kept in a folder for each node, so nodes need not agree",
-        "collect": "`torch-history fleet run` and `torch-history fleet cancel` collect",
-        "plan": "`torch-history fleet run --plan` forecasts",
-        "simulate": "`torch-history fleet run --plan` forecasts",
-    }
-
-
-@click.group(cls=_Fleet)
+@click.group()
 def fleet() -> None:
     """Measure many releases on many machines, through Slurm. See docs/machines.md."""
 

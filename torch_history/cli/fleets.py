@@ -45,9 +45,8 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     measured."""
     found = suites.load()
     order = _order(found, asked, cluster)
-    request = asked_for()
-    device = order.device or request.device
-    here = describe(replace(request, device=device))["machine"] if device != "cuda" else ""  # GPUs are in nodes
+    request = replace(asked_for(), **({"device": order.device} if order.device else {}))
+    here = describe(request)["machine"] if request.device != "cuda" else ""  # GPUs are in nodes
     machine = machine_with_durations(found.results, here, tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)

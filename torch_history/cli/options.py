@@ -1,8 +1,8 @@
-"""Options that several commands have, and options that had another name."""
+"""Options that several commands have."""
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,6 @@ from click.core import ParameterSource
 
 WHOLE_PATH = click.Path(path_type=Path, resolve_path=True)
 """A path of a file or a folder, made whole before the suite's folder becomes the working one."""
-
-
-class WithFormer(click.Group):
-    """A group of commands that says of one which is gone what took its place."""
-
-    former: Mapping[str, str] = {}
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name in self.former:
-            raise click.UsageError(f"There is no command '{name}' any more: {self.former[name]}.", context)
-        return super().get_command(context, name)
 
 
 def is_given(context: click.Context, option: click.Parameter) -> bool:
