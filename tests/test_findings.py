@@ -1,5 +1,7 @@
 """Do rows that belong together become one finding, in an order in which no loop over sizes fills the page?"""
 
+from dataclasses import replace
+
 import pytest
 
 from torch_history.analysis import answer, findings
@@ -96,3 +98,9 @@ def test_half_of_what_is_shown_first_is_what_costs() -> None:
     assert [one.verdict for one in shown] == [Verdict.SLOWER] * 5 + [Verdict.FASTER] * 5
     few = answer.picked(of(*rows[:7], rows[-1]))
     assert len(few) == 8
+
+
+def test_a_count_that_a_factor_does_not_tell_is_told_by_its_numbers() -> None:
+    more = replace(changed("take", "a", 1.003, metric="operators"), old=1000.0, new=1003.0)
+    (found,) = of(more)
+    assert found.words == "selection operators, take a: more, from 1,000 to 1,003."

@@ -213,10 +213,10 @@ def _how(finding: Finding) -> str:
     numbers = f"{human(best.old, unit)} to {human(best.new, unit)}"
     rose = verdict in (Verdict.HUNGRIER, Verdict.MORE, Verdict.SLOWER)
     word = "more" if rose else "less" if unit == "bytes" else "fewer"
-    if not ratios:
+    if not ratios or (unit != "bytes" and times(max(factors)) == UNSEEN):
         return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
     said = f"{_range(factors, UNSEEN)} times {word}"
-    if unit == "bytes" and times(max(factors)) == UNSEEN:
+    if times(max(factors)) == UNSEEN:
         said = f"{amounts([abs((row.new or 0) - (row.old or 0)) for row in finding.rows if row.ratio])} {word}"
     if alone:
         return f"{said}, from {numbers}"
