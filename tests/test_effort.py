@@ -38,10 +38,10 @@ def test_a_second_round_measures_everything_where_two_such_rounds_fit_and_others
     asked = (0.5, 17.0), (0.5, 16.9), (0.5, 3.9), (2.5, 21.0), (2.5, 20.9), (2.5, 6.4)
     chosen = [Effort(cases, 2, 2, 0, {"q": 2.0}, starting=start).within(time) for start, time in asked]
     assert [*map(len, chosen)] == [2, 1, 0, 2, 1, 0]
-    told, of_luck = {("q", ("one",)): cases["q", ("one",)]}, {("q", ("two",)): More(("a", "b"), 1.0, 0)}
-    both = Effort(told, 2, 1, 1, {"q": 2.0}, starting=4.0, doubtful=of_luck)
+    (one, of_one), (two, _) = cases.items()
+    both = Effort({one: of_one}, 2, 1, 1, {"q": 2.0}, starting=4.0, doubtful={two: More(("a", "b"), 1.0, 0)})
     assert [*map(len, map(both.within, (24.0, 23.9, 16.0, 8.0)))] == [2, 2, 2, 1]
-    alone = Effort({}, 1, 0, 1, {"q": 2.0}, starting=4.0, doubtful={("q", ("two",)): More(("a", "b"), 3.0, 0)})
+    alone = Effort({}, 1, 0, 1, {"q": 2.0}, starting=4.0, doubtful={two: More(("a", "b"), 3.0, 0)})
     assert [*map(len, map(alone.within, (24.0, 23.9)))] == [1, 0], "luck needs three rounds of eight seconds"
 
 

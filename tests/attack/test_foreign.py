@@ -35,9 +35,10 @@ def whole(results) -> Path:
     """Results with a file of every kind."""
     here = fill(results)
     lines = file_of(here, "jsonl").read_bytes()
-    for name in ("calibration", "agreement"):
-        (here / name).mkdir()
-        (here / name / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(lines.replace(b'"launch":"', b'"launch":"x'))
+    (here / "calibration").mkdir()
+    (here / "calibration" / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(
+        lines.replace(b'"launch":"', b'"launch":"x')
+    )
     add_details(file_of(here, "recorded"), "s", {"q 'a' 'small'": {"kernels": {"a": 1}}})
     causes.write(results, "here", EVIDENCE)
     write(results, TOLD)
@@ -191,7 +192,7 @@ def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, at
     here = fill(results)
     attack = attacks("identity")
     usual = said_by_check(results)
-    for place in ("copy", "here/calibration", "here/agreement"):
+    for place in ("copy", "here/calibration"):
         with attack(f"launches of here in {place}"):
             target = results / place
             if place == "copy":
@@ -220,7 +221,7 @@ def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_pat
     attack = attacks("repositories")
     ran = tmp_path / "ran"
     usual = said_by_check(whole).splitlines()
-    for place in ("", "certificates", "here", "here/causes", "here/calibration", "here/agreement"):
+    for place in ("", "certificates", "here", "here/causes", "here/calibration"):
         for name, make in {
             **{"nested": lambda path: repository(path, ran), ".git": lambda path: repository(path.parent, ran)},
             "x.damaged-1": lambda path: path.write_text("damaged"),

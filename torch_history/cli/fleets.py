@@ -45,7 +45,7 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     measured."""
     found = suites.load()
     order = _order(found, asked, cluster)
-    request = replace(asked_for(), **({"device": order.device} if order.device else {}))
+    request = replace(given := asked_for(), device=order.device or given.device)
     here = describe(request)["machine"] if request.device != "cuda" else ""  # GPUs are in nodes
     machine = machine_with_durations(found.results, here, tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
