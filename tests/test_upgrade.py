@@ -393,7 +393,7 @@ def test_nothing_ran_is_exit_code_4(played, tmp_path):
     [
         (["--from", "2.15.0", "--to", "2.0.1"], 1, "v2.0.1 is no upgrade of v2.15.0."),
         (["--from", "1.8.1"], 1, "v1.8.1 has no wheel for Python 3.11, only for "),
-        (["--disk", "much"], 2, "'much' is no number of gigabytes. Write 20GB."),
+        (["--disk", "much"], 2, "'much' is no number of gigabytes above 0. Write 20GB."),
         (["--budget", "soon"], 2, "'soon' is not a duration."),
         (["--budget", "0"], 2, "'0' is not a duration."),
         (["--fail-on", "faster:x"], 2, "'x' is not a threshold."),
