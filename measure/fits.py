@@ -54,6 +54,7 @@ def held(workload: Any, variant: str, size: str, batch: object) -> dict:
             out_of_memory = True
     recorded.sound(getattr(workload, "READS_BY_DESIGN", ""))
     return {
+        "retries": torch.cuda.memory_stats().get("num_alloc_retries", 0),  # how often it gave its cache back for more
         "peak_allocated": torch.cuda.max_memory_allocated(),
         "peak_reserved": torch.cuda.max_memory_reserved(),
         "peak_taken": recorded.peak,

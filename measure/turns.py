@@ -52,9 +52,7 @@ def wanted() -> bool:
     return bool(_PIPES)
 
 
-def measured(
-    call: Callable[[], object], on: str, anew: Anew | None, before: Callable[[], object] | None = None
-) -> dict:
+def measured(call: Callable[[], object], on: str, anew: Anew | None, before: Any = None) -> dict:
     """`samples`, in seconds per call of an already warm `call`, as `clock.samples` has them, and `turns`: the seconds per
     call of each stretch, in order of turns; without `turns` where no other release took any. Some turns after the other the
     call is built `anew`, where that is known how. What is done `before` each call is not timed.
@@ -75,10 +73,7 @@ def measured(
             os.sched_setaffinity(0, there)
         if anew and since >= LEAST_OF_A_BUILD and spent * BUILDING > anew.seconds:
             call, since, spent = anew.build(), 0, 0.0
-        if before is None:
-            seconds, whole = _stretch(call, calls, on, again=block < LONG_BLOCK)
-        else:
-            seconds, whole = _apart(call, before, calls)
+        seconds, whole = _stretch(call, before, calls, on, again=block < LONG_BLOCK)
         since, spent = since + 1, spent + whole
         found.append(float(f"{seconds:.5g}"))
         _say(seconds)
@@ -94,33 +89,36 @@ def measured(
     return {"samples": samples, "turns": found} if told == END else {"samples": samples}
 
 
-def _stretch(call: Callable[[], object], calls: int, on: str, again: bool) -> tuple:
+def _stretch(call: Callable[[], object], before: Any, calls: int, on: str, again: bool) -> tuple:
     """Seconds per call of one stretch, and all the seconds that it took; a block is left out before it where it has to fetch
     `again` what other releases drove out of the caches. Where the system gave the processor to others meanwhile, and this
     thread never waited by itself, its time on the processor is what the calls took."""
-    if again:
+    if again and not before:
         clock._block(call, calls, on)
-    before, worked = resource.getrusage(resource.RUSAGE_THREAD), time.thread_time()
-    blocks = clock._stretch(call, calls, on)
-    worked, after = time.thread_time() - worked, resource.getrusage(resource.RUSAGE_THREAD)
+    was, at_work = resource.getrusage(resource.RUSAGE_THREAD), time.thread_time()
+    blocks, worked = _blocks(call, before, calls) if before else (clock._stretch(call, calls, on), 0.0)
+    worked = worked if before else time.thread_time() - at_work
+    now = resource.getrusage(resource.RUSAGE_THREAD)
     seconds = statistics.median(blocks)
-    if after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw:
+    if now.ru_nivcsw > was.ru_nivcsw and now.ru_nvcsw == was.ru_nvcsw:
         seconds = min(seconds, worked / len(blocks))
     return seconds / calls, sum(blocks)
 
 
-def _apart(call: Callable[[], object], before: Callable[[], object], calls: int) -> tuple:
-    """As `_stretch`, each call timed by itself. The calls may take little of the time: for so long no stretch lasts."""
-    blocks: list = []
-    ends = time.perf_counter() + 10 * clock.STRETCH_SECONDS
-    while not blocks or (sum(blocks) < clock.STRETCH_SECONDS and time.perf_counter() < ends):
-        blocks.append(0.0)
+def _blocks(call: Callable[[], object], before: Callable[[], object], calls: int) -> tuple:
+    """Seconds of each block, each call timed by itself, and those that this thread worked in them. Calls may take little of
+    the time: for so long no stretch lasts."""
+    found: list = []
+    worked, ends = 0.0, time.perf_counter() + 10 * clock.STRETCH_SECONDS
+    while not found or (sum(found) < clock.STRETCH_SECONDS and time.perf_counter() < ends):
+        found.append(0.0)
         for _ in range(calls):
             before()
-            began = time.perf_counter()
+            at_work, began = time.thread_time(), time.perf_counter()
             call()
-            blocks[-1] += time.perf_counter() - began
-    return statistics.median(blocks[1:] or blocks) / calls, sum(blocks)  # the first fetches what others drove out
+            found[-1] += time.perf_counter() - began
+            worked += time.thread_time() - at_work
+    return found, worked
 
 
 def _resident() -> int:

@@ -199,6 +199,7 @@ def test_in_turns_what_is_done_before_a_call_is_not_timed(ticking, monkeypatch, 
     (told, tells), (answers, answered) = os.pipe(), os.pipe()
     monkeypatch.setattr(turns, "_PIPES", [told, answered])
     monkeypatch.setattr(turns, "time", ticking)
+    monkeypatch.setattr(ticking, "thread_time", ticking.perf_counter, raising=False)
     os.write(tells, TAKE * 6 + END)
     found = turns.measured(ticking.call(takes), "cpu", None, ticking.call(does_before))
     assert found["turns"] == pytest.approx([takes] * 6, rel=1e-4)

@@ -40,7 +40,7 @@ FORMS = {
     ),
     "groups.toml": ('[project]\nname = "a"\n[project.optional-dependencies]\ngpu = ["torch[opt]==2.5.1"]\n', ["2.5.1"]),
     "poetry.toml": (
-        '[tool.poetry.dependencies]\npython = "^3.10"\ntorch = {version = "2.1.*", source = "x"}\n',
+        '[tool.poetry.dependencies]\npython = {version = "^3.10"}\ntorch = {version = "2.1.*", source = "x"}\n',
         ["2.1.0", "2.1.1", "2.1.2"],
     ),
     "uv.lock": ('version = 1\nrequires-python = ">=3.11"\n[[package]]\nname = "torch"\nversion = "2.7.1"\n', ["2.7.1"]),
@@ -50,7 +50,7 @@ FORMS = {
         "name: a\nchannels: [pytorch]\ndependencies:\n- python=3.10\n- pytorch::pytorch=2.1.2=py3.10_cuda12.1_0\n- pip\n",
         ["2.1.2"],
     ),
-    "with_pip.yaml": ("dependencies:\n- python\n- pip:\n  - torch==2.9.0\n", ["2.9.0"]),
+    "with_pip.yaml": ("dependencies:\n- python\n- pip:\n  - -r more.txt\n  - torch==2.9.0\n", ["2.9.0"]),
     "vision.txt": ("torchvision==0.20.1\n", []),
     "wildcard.yml": ("dependencies:\n- pytorch 2.3.*\n", ["2.3.0", "2.3.1"]),
 }
@@ -61,7 +61,11 @@ FORKS = {
     "python.lock": ("package", "resolution-markers = [\"python_full_version < '3.11'\"]", ""),
     "poetry.lock": ("package", f'markers = "{MAC}"', f'groups = ["main", "dev"]\nmarkers = {{main = "{MAC}"}}'),
     "pylock.toml": ("packages", f'marker = "{MAC}"', f"marker = \"'gpu' in extras and ({REST})\""),
-    "poetry.toml": ("tool.poetry.dependencies.torch", 'platform = "darwin"', f'python = "~3.11"\nmarkers = "{REST}"'),
+    "poetry.toml": (
+        "tool.poetry.dependencies.torch",
+        'platform = "darwin"',
+        f'python = "<3.9 || ~3.11"\nmarkers = "{REST}"',
+    ),
 }
 LOCK = '[[{0}]]\nname = "torch"\nversion = "2.2.2"\n{1}\n[[{0}]]\nname = "torch"\nversion = "2.5.1"\n{2}\n'
 FORMS |= {f"forks_{name}": (LOCK.format(*of), ["2.5.1"]) for name, of in FORKS.items()}
@@ -186,6 +190,7 @@ def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
         (1, "torch==2.2.2\ntorch==2.5.1", "asks for torch ==2.2.2,==2.5.1 at once"),
         (1, "torch==2.4.1; python_version != '3.12'", "asks for no torch, torchvision or torchaudio for Linux"),
         (1, "torchvision==0.29.1", "asks for torchvision ==0.29.1, and which torch goes with that is not known here."),
+        (1, "torchvision==0.29.1\ntorchaudio", "torchaudio, and which torch goes with that is not known here."),
         (0, "torch>=2.1,<2.3", "torch <2.3,>=2.1, so 2.1.0 to 2.2.2 may be installed. This is told from 2.1.0."),
         (0, "torchvision>=0.15", "torchvision >=0.15, built for torch 2.0.0 to 2.14.0. This is told from 2.0.0."),
         (0, "torchvision\ntorchaudio==2.1.0", "asks for torchvision and torchaudio ==2.1.0, built for torch 2.1.0."),

@@ -4,7 +4,6 @@ import errno
 import gc
 import resource
 import sys
-from typing import NoReturn
 
 import click
 
@@ -29,10 +28,7 @@ MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB 
 FORMER = {
     "calibrate": "it is `torch-history run --calibrate` now",
     "document": "`make document`, in a clone",
-    **dict.fromkeys(
-        ("environment", "facts"),
-        "the site shows what two releases bring, and results/ has their environments (docs/results.md)",
-    ),
+    **dict.fromkeys(("environment", "facts"), "the site shows them, and results/ has them (docs/results.md)"),
     "fleet check": "times are kept in a folder for each node, so nodes need not agree",
     "fleet collect": "`torch-history fleet run` and `torch-history fleet cancel` collect",
     **dict.fromkeys(("fleet plan", "fleet simulate"), "`torch-history fleet run --plan` forecasts"),
@@ -41,11 +37,11 @@ FORMER = {
     "requirements": "`torch-history upgrade FILE` takes a file of requirements, too",
     "results": "`torch-history compare` without releases lists files of your own",
     "sync": "`make sync`, in a clone",
-    "--environment": "it is --lane now",
-    "--executor": "`torch-history run` measures on this machine",
-    "--explain": "`torch-history explain OLD NEW` afterwards, which the run offers",
-    "--launches": "it is --rounds now",
-    "--releases": "name them without it",
+    **dict.fromkeys(("compare --environment", "regressions --environment"), "it is --lane now"),
+    "fleet run --executor": "`torch-history run` measures on this machine",
+    "run --explain": "`torch-history explain OLD NEW` afterwards, which the run offers",
+    **dict.fromkeys(("run --launches", "fleet run --launches"), "it is --rounds now"),
+    "run --releases": "name them without it",
 }
 """Commands and options that are gone -> what took their place."""
 
@@ -56,11 +52,13 @@ class _Sentences(click.Group):
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)
-        except click.NoSuchOption as error:
-            _say_what_took_its_place(error, f"option {error.option_name}", error.option_name)
-        except click.NoSuchCommand as error:
-            groups = ["fleet"] if error.ctx and error.ctx.command is fleet.fleet else []
-            _say_what_took_its_place(error, f"command '{error.command_name}'", " ".join([*groups, error.command_name]))
+        except (click.NoSuchOption, click.NoSuchCommand) as error:
+            name = error.option_name if isinstance(error, click.NoSuchOption) else f"'{error.command_name}'"
+            of = error.ctx.command_path.removeprefix(context.command_path) if error.ctx else ""
+            if why := FORMER.get(f"{of} {name}".strip().replace("'", "")):
+                gone = f"{'option' if name.startswith('-') else 'command'} {name}"
+                raise click.UsageError(f"There is no {gone} any more: {why}.", error.ctx) from error
+            raise
         except UserError as error:
             refuse(str(error))
         except ModuleNotFoundError as error:
@@ -80,17 +78,9 @@ class _Sentences(click.Group):
         except KeyboardInterrupt:
             sys.exit(say_stopped())
         except BaseException as error:  # asv's EnvironmentUnavailable is no Exception
-            if type(error).__name__ == "BrokenProcessPool":  # a system without memory has killed one
-                refuse(f"Memory ran out. {MORE_MEMORY}")
             if type(error).__module__.partition(".")[0] == "asv" and type(error).__name__ in SENTENCES_OF_ASV:
                 refuse(str(error))
             raise
-
-
-def _say_what_took_its_place(error: click.UsageError, gone: str, name: str) -> NoReturn:
-    if name in FORMER:
-        raise click.UsageError(f"There is no {gone} any more: {FORMER[name]}.", error.ctx) from error
-    raise error
 
 
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})

@@ -35,7 +35,7 @@ def move(file: Path, last: str, gpu: str, environment: str, form: str) -> tuple[
     from ..releases.wheels import FILE, load
 
     gc.disable()  # what a short command makes goes with its process
-    python = environment.rpartition("py")[2] if environment.startswith("release-py") else suites.DEFAULT_LANE
+    python = environment.rpartition("-py")[2] if "-py" in environment else suites.DEFAULT_LANE
     wanted, newer = read(file.resolve(), python), read(Path(last).resolve(), python) if Path(last).is_file() else None
     suite = suites.load()
     new = moving.allowed(newer, suite.axis, last)[0][-1] if newer else suite.axis.find(last or "HEAD")

@@ -182,7 +182,7 @@ class Run:
                 budget=(budget - passed) / (len(groups) - number) if budget is not None else None,
                 within=max(1.0, over - passed) if over else None,
             )
-            session = self._session(plan)
+            session = self._session(plan, last=group is groups[-1])
             self.ran = self.ran or any(case.number is not None for of in session.launches() for case in of.cases)
             if asked.tells:
                 pairs = itertools.pairwise(group)  # what the next session has both of is told after that
@@ -207,7 +207,7 @@ class Run:
         plan = Plan(tags, self.environment.name, questions or r"\w+", sizes, launches=asked.rounds, workload=digest)
         return replace(plan, only=asked.only, anchor=anchor, variants=asked.variants)
 
-    def _session(self, plan: Plan) -> Session:
+    def _session(self, plan: Plan, last: bool) -> Session:
         """Measures what is missing of a plan. An interruption is raised after what is known is said."""
         asked, out, axis = self.asked, self.out, self.suite.axis
         folder = self.own.folder / SESSIONS if self.own else None
@@ -218,7 +218,7 @@ class Run:
         words = "Continuing" if session.resumed else "Starting"
         out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
         try:
-            session.measure(out)
+            session.measure(out, last)
         except KeyboardInterrupt:
             if asked.tells:
                 out.print("\nInterrupted. This is known so far:")

@@ -128,7 +128,7 @@ class Session:
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
         self.resumed = begun and not self.finished
         self.spent = self.resumed and stored.get("spent") is True and stored.get("suite") == self._suite
-        self._over = self._whole = False
+        self._over, self._whole, self._last = False, False, True
         self._starting = choice.START
         self._waited = self._repeating = 0.0
         if self._device == "recorder" and plan.only != "counts":
@@ -173,10 +173,12 @@ class Session:
             one for one in stored if one.session != self.id and of_text.get(one.benchmark, one.version) == one.version
         ]
 
-    def measure(self, console: Console) -> None:
+    def measure(self, console: Console, last: bool = True) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
         Raises KeyboardInterrupt when interrupted; what was finished is kept. Where the budget, or the time of the plan, ends
-        before all is told the session is not finished, and `spent` where all was measured once: asked again, it goes on."""
+        before all is told the session is not finished, and `spent` where all was measured once: asked again, it goes on.
+        What luck may tell gets time of the `last` session alone: others share theirs."""
+        self._last = last and not self.plan.within
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
@@ -192,6 +194,7 @@ class Session:
         self._made_ready_on = sorted(self._processors) if self._moves and not self.plan.workload else []
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
+        self._watch.begin()  # beside a GPU another program starts, on any processor and with no priority
         with kept, before_others():
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
@@ -287,12 +290,12 @@ class Session:
         told = f"{decided} of {found.series} times are conclusive{given_up}"
         still = f"{found.undecided} {'is' if found.undecided == 1 else 'are'}"
         chosen, held = found.within(left), bool(work)
-        if not (found.undecided or chosen or held):
+        if not (found.undecided or held or (chosen and self._last)):
             return {}, f"After round {turn - 1}, {told}." if found.series else ""
         if not (chosen or held):
             self._over = True
-            needs = f" {still} inconclusive, and would take {minutes(found.seconds)} more." if found.undecided else ""
-            return {}, f"The budget is spent after round {turn - 1}. {told}.{needs}"
+            needs = f"{still} inconclusive, and would take {minutes(found.seconds)} more."
+            return {}, f"The budget is spent after round {turn - 1}. {told}. {needs}"
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
                 work[question][places[question][parameters]] = more.releases

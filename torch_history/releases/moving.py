@@ -46,7 +46,8 @@ def allowed(wanted: Wanted, axis: Axis, where: str) -> tuple[list[Release], str]
     asked = {"torch": named["torch"]} if "torch" in named else named
     asks = f"{where} asks for {' and '.join(f'{name} {versions}'.rstrip() for name, versions in asked.items())}"
     fits = [{known[name][each] for each in of.filter(known[name])} - {"", ANY} for name, of in asked.items()]
-    found = [each for each in axis.releases if any(fits) and all(each.version in of for of in fits if of)]
+    is_known = any(of for of, versions in zip(fits, asked.values(), strict=True) if versions or not any(asked.values()))
+    found = [each for each in axis.releases if is_known and all(each.version in of for of in fits if of)]
     if found:
         return found, asks
     pins = sum(each.operator == "==" for each in asked.get("torch", ()))

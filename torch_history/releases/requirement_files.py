@@ -154,7 +154,8 @@ def _project(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
     pairs = [pair for line in lines for pair in _required(line)]
     groups = [poetry, *poetry.get("group", {}).values()]
     of_poetry = {name: asked for group in groups for name, asked in group.get("dependencies", {}).items()}
-    python = project.get("requires-python", "") or of_poetry.pop("python", "")
+    asked = of_poetry.pop("python", "")
+    python = project.get("requires-python", "") or (asked.get("version", "") if isinstance(asked, dict) else asked)
     pairs += [pair for name, asked in of_poetry.items() for pair in _of_poetry(name, asked)]
     return pairs, versions_of(python)
 
@@ -163,7 +164,11 @@ def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
     """Poetry's condition of a package, a text or a table, or several of them for different platforms and Pythons."""
     for each in asked if isinstance(asked, list) else [asked]:
         of = each if isinstance(each, dict) else {"version": each}
-        markers = [f"python_full_version {one.operator} '{one.version}'" for one in versions_of(of.get("python", ""))]
+        pythons = [versions_of(part) for part in re.split(r"\|\|?", of.get("python", ""))]
+        alike = (
+            " and ".join(f"python_full_version {one.operator} '{one.version}'" for one in each) for each in pythons
+        )
+        markers = [f"({' or '.join(alike)})"] if all(pythons) else []
         markers += [f"sys_platform == '{of['platform']}'"] if "platform" in of else []
         markers += [f"({of['markers']})"] if "markers" in of else []
         yield name, versions_of(of.get("version", "")), [" and ".join(markers)]
@@ -174,7 +179,7 @@ def _conda(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
     pairs, python = [], SpecifierSet()
     for each in table["dependencies"]:
         if isinstance(each, dict):
-            pairs += [pair for line in each.get("pip", []) for pair in _required(line) if not line.startswith("-")]
+            pairs += [pair for line in each.get("pip", []) if not line.startswith("-") for pair in _required(line)]
             continue
         name, _, condition = re.sub(r"[=<>!~]", r" \g<0>", each.rpartition("::")[2], count=1).partition(" ")
         if match := re.match(r" *=([^=]+)", condition):

@@ -61,7 +61,7 @@ class Place(Struct, frozen=True):
     processes that it starts, in a package, or in a function; of what calls leave, from a line. The interval is of the
     difference new - old. `calls` are calls a call where they are counted, processes, or a package's imported modules."""
 
-    kind: Literal["operator", "function", "symbol", "library", "process", "package", "line"]
+    kind: Literal["operator", "function", "symbol", "caller", "library", "process", "package", "line"]
     name: Name
     old: Number
     new: Number

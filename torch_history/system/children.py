@@ -20,13 +20,15 @@ _shared: Callable[[Any], Any]
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """`function` of each of `items`, computed in copies of this process, as many as there are processors. What the function
-    refers to is there in each copy; what it gives, or raises, comes back pickled. Raises BrokenProcessPool."""
+    refers to is there in each copy; what it gives, or raises, comes back pickled."""
     copies = min(len(items), len(os.sched_getaffinity(0)))
     if copies < 2:
         return [function(item) for item in items]
-    begin = _begin, (function, dies_with_parent())
-    with ProcessPoolExecutor(copies, multiprocessing.get_context("fork"), *begin) as pool:
-        return [*pool.map(_share, items)]
+    with multiprocessing.get_context("fork").Pool(copies, _begin, (function, dies_with_parent())) as pool:
+        found = pool.map(_share, items, chunksize=1)
+        pool.close()
+        pool.join()
+    return found
 
 
 @contextlib.contextmanager

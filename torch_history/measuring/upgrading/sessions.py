@@ -86,7 +86,7 @@ class Sessions:
         self.install(tags)
         began = time.monotonic()
         try:
-            session.measure(self.out)
+            session.measure(self.out, last=share == 1.0)
         finally:
             took = time.monotonic() - began
             self.left, self.measured = self.left - took, self.measured + took
