@@ -90,7 +90,7 @@ def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch):
     assert "gpu" not in record
 
 
-@pytest.mark.parametrize("name", [".lab", "a/b", "lab h100", "-lab", "x" * 151, "caf\xe9"])
+@pytest.mark.parametrize("name", [".lab", "a/b", "lab h100", "-lab", "x" * 151, "caf\xe9", "code", "benchmarks.json"])
 def test_a_name_that_no_folder_of_results_or_archive_may_have_is_refused_before_anything_is_measured(monkeypatch, name):
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", name)
     for device in ("cpu", "recorder"):

@@ -318,6 +318,10 @@ def test_time_that_nothing_else_needs_goes_to_what_luck_may_tell(make, world, sa
     assert all("Some may still be told in the" in line for line in said_of_it[:-1])
     assert said_of_it[-1].startswith("After round"), "in what is left luck would tell it no more"
     assert len(world.asked) < 235
+    make(launches=1, budget=240.0, again=True).measure(said, last=False)
+    again = said.export_text()
+    assert "1 would need more than 40 rounds" in again
+    assert "Some may still be told" not in again, "what follows may need these minutes"
 
 
 def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):

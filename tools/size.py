@@ -16,7 +16,7 @@ OURS = "torch_history"
 CAPS = {
     "lines of Python outside tests": (34_700, 26_000),
     "lines of Python in torch_history": (21_757, 15_000),
-    "lines of Python in tests": (21_704, 17_000),
+    "lines of Python in tests": (21_708, 17_000),
     "rooms of torch_history": (9, 12),
     "arrows between them": (28, 30),
     "commands": (16, 16),

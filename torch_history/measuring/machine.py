@@ -48,7 +48,7 @@ def describe(request: Request | None = None) -> dict[str, str]:
     device is none, or is a GPU that nothing names."""
     request = checked(request) if request else asked()
     named = os.environ.get("TORCH_HISTORY_MACHINE", "")
-    if named and not re.fullmatch(FOLDER_NAME, named, re.ASCII):
+    if named and not re.fullmatch(rf"(?!(certificates|code|benchmarks\.json)\Z){FOLDER_NAME}", named, re.ASCII):
         raise UserError(
             f"TORCH_HISTORY_MACHINE is {named!r}, which cannot be the name of a folder in results/. Write letters, digits, "
             "'_', '.', '+' and '-', beginning with a letter or a digit."
