@@ -22,7 +22,7 @@ MINUTES = 4
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--workload", type=WHOLE_PATH, help="Explain functions of a file of your own.")
 @click.option(
-    "--most", type=click.IntRange(1), default=3, show_default=True, help="Series to explain if none is named."
+    "--most", type=click.IntRange(1), default=3, show_default=True, help="Number of series to explain if none is named."
 )
 @click.option("--again", is_flag=True, help="Explain a series again that has been explained.")
 @click.option("--script", is_flag=True, help="Print the script of plain PyTorch that shows the difference, too.")

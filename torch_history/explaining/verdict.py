@@ -13,7 +13,7 @@ NEXT_TO_NOTHING = 0.02  # a place that takes 2 % of what it takes on the other r
 ALIKE = 1.25  # what two packages gained and lost is alike up to this factor
 
 KINDS = ("operator", "process", "symbol", "package", "function", "line")
-"""Of places, those first that say most. Evidence of former versions has libraries besides, which are not told."""
+"""Of places, those first that say most. Evidence of former versions has callers and libraries, which are not told."""
 
 COUNTED_AS = {"process": "started", "package": "modules imported"}  # of places that are no calls
 OFTEN = 0.5  # calls a call. What is called at less than half of the calls is called now and then by something else.

@@ -57,7 +57,7 @@ class Pulled(Struct, frozen=True):
 
 class Place(Struct, frozen=True):
     """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
-    a library; of what a process does once, in
+    a library, or a compiled function of PyTorch's with all that it calls (`caller`); of what a process does once, in
     processes that it starts, in a package, or in a function; of what calls leave, from a line. The interval is of the
     difference new - old. `calls` are calls a call where they are counted, processes, or a package's imported modules."""
 
