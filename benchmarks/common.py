@@ -138,7 +138,7 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
         if "time" in workload.METRICS:
             found["time"] = _samples(call, on, anew, before)
         if "cpu_time" in workload.METRICS:
-            found["cpu_time"] = stopwatch.cpu_samples(call, before)
+            found["cpu_time"] = _samples(call, on, anew, before, busy=True)
         if forward and "forward_time" in workload.METRICS:
             constants.read(_CONSTANTS)
             found["forward_time"] = _samples(forward, on, anew and anew.of("forward"), stopwatch.nothing)
@@ -158,10 +158,15 @@ def _built(workload: ModuleType, variant: str, size: str, on: str) -> tuple:
     return arguments, call, clock.warm_up(both, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
 
 
-def _samples(call: Callable[[], object], on: str, anew: turns.Anew | None, before: Callable[[], object]) -> Any:
-    """Samples of a warm call, or those with the turns that it took among other releases, without what is done `before`."""
+def _samples(
+    call: Callable[[], object], on: str, anew: turns.Anew | None, before: Callable[[], object], busy: bool = False
+) -> Any:
+    """Samples of a warm call, or those with the turns that it took among other releases, without what is done `before`: in
+    seconds, or in seconds that processors were kept `busy`."""
     if turns.wanted():
-        return turns.measured(call, on, anew, None if before is stopwatch.nothing else before)
+        return turns.measured(call, on, anew, None if before is stopwatch.nothing else before, busy)
+    if busy:
+        return stopwatch.cpu_samples(call, before)
     return clock.samples(call, on) if before is stopwatch.nothing else stopwatch.samples(call, before, on)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from contract.request import END, TAKE, TURNS
 
-from . import clock
+from . import clock, stopwatch
 
 _NAMED = os.environ.pop(TURNS, "").split(":")
 _ASKS = int(_NAMED[0].split("/")[2]) if _NAMED[0] else 0
@@ -52,10 +52,11 @@ def wanted() -> bool:
     return bool(_PIPES)
 
 
-def measured(call: Callable[[], object], on: str, anew: Anew | None, before: Any = None) -> dict:
+def measured(call: Callable[[], object], on: str, anew: Anew | None, before: Any = None, busy: bool = False) -> dict:
     """`samples`, in seconds per call of an already warm `call`, as `clock.samples` has them, and `turns`: the seconds per
-    call of each stretch, in order of turns; without `turns` where no other release took any. Some turns after the other the
-    call is built `anew`, where that is known how. What is done `before` each call is not timed.
+    call of each stretch, in order of turns; without `turns` where no other release took any. Seconds are those that
+    processors were kept `busy` where that is asked. Some turns after the other the call is built `anew`, where that is known
+    how. What is done `before` each call is not timed.
 
     First it tells how many bytes this process holds, then in each turn what it found. Whoever asks says when to end; what
     is counted afterwards is counted on the processors that this process began on.
@@ -73,7 +74,9 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None, before: Any
             os.sched_setaffinity(0, there)
         if anew and since >= LEAST_OF_A_BUILD and spent * BUILDING > anew.seconds:
             call, since, spent = anew.build(), 0, 0.0
-        seconds, whole = _stretch(call, before, calls, on, again=block < LONG_BLOCK)
+        if block < LONG_BLOCK and not before:  # what other releases drove out of the caches comes back in a block
+            clock._block(call, calls, on)
+        seconds, whole = (_kept_busy if busy else _stretch)(call, before, calls, on)
         since, spent = since + 1, spent + whole
         found.append(float(f"{seconds:.5g}"))
         _say(seconds)
@@ -89,14 +92,20 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None, before: Any
     return {"samples": samples, "turns": found} if told == END else {"samples": samples}
 
 
-def _stretch(call: Callable[[], object], before: Any, calls: int, on: str, again: bool) -> tuple:
-    """Seconds per call of one stretch, and all the seconds that it took; a block is left out before it where it has to fetch
-    `again` what other releases drove out of the caches. Where the system gave the processor to others meanwhile, and this
-    thread never waited by itself, its time on the processor is what the calls took."""
-    if again and not before:
-        clock._block(call, calls, on)
+def _kept_busy(call: Callable[[], object], before: Any, calls: int, on: str) -> tuple:
+    """As `_stretch`, of the seconds that processors were kept busy."""
+    together = call if before else lambda: clock._block(call, calls, on)
+    blocks, worked = _blocks(together, before or stopwatch.nothing, calls if before else 1, stopwatch.cpu_seconds)
+    return worked / len(blocks) / calls, sum(blocks)
+
+
+def _stretch(call: Callable[[], object], before: Any, calls: int, on: str) -> tuple:
+    """Seconds per call of one stretch, and all the seconds that it took. Where the system gave the processor to others
+    meanwhile, and this thread never waited by itself, its time on the processor is what the calls took."""
     was, at_work = resource.getrusage(resource.RUSAGE_THREAD), time.thread_time()
-    blocks, worked = _blocks(call, before, calls) if before else (clock._stretch(call, calls, on), 0.0)
+    blocks, worked = (
+        _blocks(call, before, calls, time.thread_time) if before else (clock._stretch(call, calls, on), 0.0)
+    )
     worked = worked if before else time.thread_time() - at_work
     now = resource.getrusage(resource.RUSAGE_THREAD)
     seconds = statistics.median(blocks)
@@ -105,19 +114,19 @@ def _stretch(call: Callable[[], object], before: Any, calls: int, on: str, again
     return seconds / calls, sum(blocks)
 
 
-def _blocks(call: Callable[[], object], before: Callable[[], object], calls: int) -> tuple:
-    """Seconds of each block, each call timed by itself, and those that this thread worked in them. Calls may take little of
-    the time: for so long no stretch lasts."""
+def _blocks(call: Callable, before: Callable, calls: int, at_work: Callable[[], float]) -> tuple:
+    """Seconds of each block, each call timed by itself, and those `at_work` in them. Calls may take little of the time: for
+    so long no stretch lasts."""
     found: list = []
     worked, ends = 0.0, time.perf_counter() + 10 * clock.STRETCH_SECONDS
     while not found or (sum(found) < clock.STRETCH_SECONDS and time.perf_counter() < ends):
         found.append(0.0)
         for _ in range(calls):
             before()
-            at_work, began = time.thread_time(), time.perf_counter()
+            was, began = at_work(), time.perf_counter()
             call()
             found[-1] += time.perf_counter() - began
-            worked += time.thread_time() - at_work
+            worked += at_work() - was
     return found, worked
 
 

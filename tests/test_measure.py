@@ -208,6 +208,24 @@ def test_in_turns_what_is_done_before_a_call_is_not_timed(ticking, monkeypatch, 
         os.close(pipe)
 
 
+@pytest.mark.parametrize("before", [None, lambda: time.sleep(1e-3)])
+def test_in_turns_processors_seconds_are_those_of_calls_alone(monkeypatch, before):
+    (told, tells), (answers, answered) = os.pipe(), os.pipe()
+    monkeypatch.setattr(turns, "_PIPES", [told, answered])
+
+    def call() -> None:
+        ends = time.process_time() + 0.004
+        while time.process_time() < ends:
+            pass
+        time.sleep(0.006)
+
+    os.write(tells, TAKE * 6 + END)
+    found = turns.measured(call, "cpu", None, before, busy=True)
+    assert found["turns"] == pytest.approx([0.004] * 6, rel=0.2)
+    for pipe in (told, tells, answers, answered):
+        os.close(pipe)
+
+
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 2e-3])
 def test_blocks_that_were_interrupted_are_left_out(ticking, seconds):
     # A scheduler gives the core to somebody else for 4 ms after every 10 ms
