@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,33 @@ _shared: Callable[[Any], Any]
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """`function` of each of `items`, computed in copies of this process, as many as there are processors. What the function
-    refers to is there in each copy; what it gives, or raises, comes back pickled."""
+    refers to is there in each copy; what it gives, or raises, comes back pickled. Raises MemoryError where one is killed."""
     copies = min(len(items), len(os.sched_getaffinity(0)))
     if copies < 2:
         return [function(item) for item in items]
-    with multiprocessing.get_context("fork").Pool(copies, _begin, (function, dies_with_parent())) as pool:
-        found = pool.map(_share, items, chunksize=1)
-        pool.close()
-        pool.join()
-    return found
+    with _copies(copies, function) as pool:
+        return list(pool.map(_share, items))
 
 
 @contextlib.contextmanager
 def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     """Meanwhile a copy of this process calls `function`, which may have children; what is yielded waits for its answer."""
-    begin = _begin, (lambda _: function(), dies_with_parent())
-    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), *begin) as pool:
+    with _copies(1, lambda _: function()) as pool:
         yield pool.submit(_share, None).result
+
+
+@contextlib.contextmanager
+def _copies(count: int, function: Callable[[Any], Any]) -> Iterator[ProcessPoolExecutor]:
+    begin = _begin, (function, dies_with_parent())
+    with ProcessPoolExecutor(count, multiprocessing.get_context("fork"), *begin) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool as error:
+            raise MemoryError from error  # nothing else kills one of them
+        except BaseException:
+            for copy in multiprocessing.active_children():
+                copy.kill()
+            raise
 
 
 def _begin(function: Callable[[Any], Any], ready: Callable[[], object]) -> None:
