@@ -18,7 +18,7 @@ from msgspec import Struct, convert
 from contract.metrics import METRICS, STEADY, TIMES
 
 from .labels import coded
-from .levels import REPEATED, USUAL, Seen, by_themselves, on_one_thread
+from .levels import REPEATED, SINGLE, USUAL, Seen, by_themselves, on_one_thread
 from .series import Block, History
 from .steps import Kind, Step
 from .verdicts import ERROR_RATE, Evidence, human
@@ -102,7 +102,7 @@ def intervals(lane: Mapping[str, Values]) -> Intervals:
         if not of_size:
             return {}
         steady = METRICS[metric].measured == STEADY
-        repeated = (2 if to else 1) * REPEATED**2 if steady else 0.0
+        repeated = (2 if to else 1) * (REPEATED if steady else SINGLE) ** 2
         usual, two = USUAL[steady], math.sqrt(2)
         if to:  # what rounds do to both variants goes out, and each adds what sessions do to it alone and its noise
             usual = usual._replace(noise=two * usual.noise, session=two * usual.session)

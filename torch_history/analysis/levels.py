@@ -34,7 +34,11 @@ REPEATED = 0.0055
 """What a session does to one steady series on one release, as a standard deviation of logarithms: another place in
 memory, another process. It was seen on lane 3.9, whose sessions share more than one release."""
 
-REPEATED_FREEDOM = 20.0  # degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions
+SINGLE = 0.015
+"""The same of calls that a process makes once. By how much sessions of lane 3.9's warm_up differ says 0.025 in the median;
+with 0.015, intervals hold the difference of two lanes as often as they say (docs/generated/calibration.md)."""
+
+REPEATED_FREEDOM = 20.0  # degrees of freedom that either counts for: a choice, since it rests on few sessions
 LEAST_VARIANCE = 1e-8  # of a launch's logarithm: a clock's own 0.01 %; that launches agree to the last digit is chance
 ROUNDING = 1e-20  # of a variance: what lies below is left by rounding, and tells nothing of noise
 MOST_LENT = 20.0  # degrees of freedom at most that a question lends a series: its own noise must still be heard
@@ -252,7 +256,7 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
     for alike in members.values():
         within = [within_sessions(measured[one], cells[one], len(sessions)) for one in alike]
         noise |= zip(alike, noises(within, USUAL[alike[0].is_steady]), strict=True)
-    random = {one.metric: Random(WIDE, WIDE, REPEATED**2 if one.is_steady else 0.0) for one in seen}
+    random = {one.metric: Random(WIDE, WIDE, (REPEATED if one.is_steady else SINGLE) ** 2) for one in seen}
     shifts = np.zeros(len(sessions))
 
     def every(last: bool) -> dict[Series, Levels]:
