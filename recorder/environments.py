@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from torch_history.releases.axis import Release
-from torch_history.releases.environments import LISTED, MARK, damage, find_python, install, is_ready
+from torch_history.releases.environments import damage, find_python, install, is_ours, is_ready
 from torch_history.releases.pins import Installation, locked_packages
 
 from . import Refused
@@ -28,10 +28,8 @@ def packages(release: Release, python: str) -> list[str]:
     it."""
     locked = locked_packages(release, python)
     if not locked:
-        raise Refused(
-            f"releases.lock has no entry for {release.tag} on Python {python}: choose a Python that it has wheels "
-            f"for, or add it with `make sync`. It has wheels for {', '.join(release.pythons)}."
-        )
+        others = ", ".join(other for other in release.pythons if locked_packages(release, other)) or "no other"
+        raise Refused(f"releases.lock has no entry for {release.tag} on Python {python}, and has one for {others}.")
     kept = [package for package in locked if not LEFT_OUT.fullmatch(package.partition("==")[0])]
     old = tuple(int(part) for part in release.version.split(".")[:2]) < (2, 3)
     return sorted(OLD_SETUPTOOLS if old and package.startswith("setuptools==") else package for package in kept)
@@ -53,8 +51,7 @@ def create(release: Release, python: str, folder: Path) -> Path:
     damaged = damage(folder) if is_ready(folder, wanted) else None
     if damaged == {}:
         return folder
-    ours = any((folder / name).exists() for name in (MARK, LISTED))
-    if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not is_ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise Refused(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
     plan = Installation("--requirement", tuple(wanted), ("--no-deps",), ORIGIN, checked=False)
     try:

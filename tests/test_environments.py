@@ -30,7 +30,7 @@ from torch_history.explaining.launching import Side
 from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
-from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
+from torch_history.releases.environments import LISTED, MARK, InstallationError, ReleaseEnvironment
 from torch_history.system.errors import UserError
 
 from .processes import ROOT, listing, program
@@ -190,8 +190,11 @@ def test_folder_without_a_whole_mark_is_removed_and_built_anew(lane, conf, uv, m
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").touch()
     (folder / "half a package").touch()
-    if mark is not None:
-        (folder / MARK).write_text(mark)
+    if mark is None:
+        with pytest.raises(InstallationError, match="holds what torch-history did not make"):
+            install(lane, conf, "v2.0.1")
+        assert environments.prune(Path("env"), lambda tag: True) == [] and folder.exists()
+    (folder / (MARK if mark else LISTED)).write_text(mark or "")
     install(lane, conf, "v2.0.1")
     assert len(uv.asked("venv")) == 1
     assert not (folder / "half a package").exists()
@@ -234,6 +237,7 @@ def three(conf, uv) -> list[str]:
     names = [install(lane, conf, tag).name for tag in ("v2.0.1", "v2.1.0")]
     other_lane = Path("env", "v2.0.1-py3.8")
     other_lane.mkdir()
+    (other_lane / LISTED).touch()
     Path("env", "session.json").write_text("{}")
     uv.calls.clear()
     return [*names, other_lane.name]
@@ -262,7 +266,7 @@ def test_environment_whose_removal_was_interrupted_is_not_used(lane, conf, uv, m
     rmtree = environments.shutil.rmtree
 
     def interrupted(path: Path, **_: object) -> None:
-        rmtree(path / "lib")
+        rmtree(path)  # one of the folders in it
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -134,6 +134,8 @@ class ReleaseEnvironment(Virtualenv):
         found = damage(folder) if is_ready(folder, asked_of(release)) else None
         if found == {}:
             return
+        if folder.exists() and not is_ours(folder) and any(folder.iterdir()):
+            self._refuse(release, f"{folder} holds what torch-history did not make. Move it to another place.")
         if found:
             log.error(
                 f"{release.tag} in {folder} is not as its packages say: {intact.words(found)} differ. It is installed "
@@ -277,9 +279,12 @@ def _is_its_own(path: str) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Removes an environment, its mark first, so that what an interruption leaves is not taken for a finished one."""
+    """Removes an environment, its mark first, so that what an interruption leaves is not taken for a finished one; files
+    last, so that it is known who made that."""
     _intact.discard(folder)
     (folder / MARK).unlink(missing_ok=True)
+    for within in folder.glob("*/"):
+        shutil.rmtree(within, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -397,8 +402,13 @@ def size_of(folder: Path) -> int:
 
 
 def _made(root: Path, lane: str) -> list[Path]:
-    """The environments in `root`, of one lane or of all. What a link leads to was made elsewhere and is not among them."""
-    return [folder for folder in sorted(root.glob(f"v*-py{lane or '*'}/")) if not folder.is_symlink()]
+    """The environments in `root`, of one lane or of all."""
+    return [folder for folder in sorted(root.glob(f"v*-py{lane or '*'}/")) if is_ours(folder)]
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether this program made it, so that it may be removed. What a link leads to was made elsewhere."""
+    return not folder.is_symlink() and any((folder / name).exists() for name in (MARK, LISTED))
 
 
 def _tag(folder: Path) -> str:
