@@ -56,6 +56,8 @@ class Search:
     spans: dict[Hashable, list[Span]] = field(default_factory=lambda: defaultdict(list))
     measured: set[int] = field(default_factory=set)
     out_of_reach: set[int] = field(default_factory=set)
+    silent: set[tuple[Hashable, int]] = field(default_factory=set)
+    """Series and releases that were measured and say nothing of it."""
 
     def run(self, series: Iterable[Hashable]) -> None:
         """Narrows the spans of those of `series` whose ends differ, until nothing can be learnt or it is stopped. Run again,
@@ -75,11 +77,11 @@ class Search:
         is_full = self.most is not None and len(self.measured) >= self.most
         between = [
             (-min(span.size, 1.0), abs(2 * at - span.old - span.new), at)
-            for spans in self.spans.values()
+            for series, spans in self.spans.items()
             for span in spans
             if not self._is_settled(span)
             for at in range(span.old + 1, span.new)
-            if at not in self.out_of_reach and (at in self.measured or not is_full)
+            if at not in self.out_of_reach and (series, at) not in self.silent and (at in self.measured or not is_full)
         ]
         return min(between)[2] if between else None
 
@@ -87,7 +89,7 @@ class Search:
         task: dict[tuple[int, int, int], list[Hashable]] = defaultdict(list)
         for series, spans in self.spans.items():
             for span in spans:
-                if span.old < middle < span.new and not self._is_settled(span):
+                if span.old < middle < span.new and not self._is_settled(span) and (series, middle) not in self.silent:
                     task[span.old, middle, span.new].append(series)
         if not self.measure(middle, task):
             self.out_of_reach.add(middle)
@@ -107,6 +109,9 @@ class Search:
         changed = [Span(*half, seen=half, size=seen.size) for half, seen in looks.items() if seen.moved is Moved.YES]
         if changed:
             return changed
+        if all(seen == Look(Moved.UNKNOWN, 0.0) for seen in looks.values()):
+            self.silent.add((series, middle))
+            return [span]
         larger = max(looks, key=lambda half: looks[half].size)
         most, least = looks[larger].size, min(seen.size for seen in looks.values())
         if most >= LITTLE * least and most > 0:

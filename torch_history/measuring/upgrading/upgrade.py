@@ -186,6 +186,9 @@ class Upgrade:
         every = [launch for one in sessions for launch in self.laboratory.launches(*one)]
         returned, reused = results(history(every), self.tags[0], self.tags[-1]), taken_words(every)
         left = [self.laboratory.effort(*one) for one in sessions]
+        for series, at in self.search.silent:
+            said = series.words if isinstance(series, Series) else series
+            self.left_out.setdefault(self.tags[at], f"it gave no number of {said}.")
         return Answer(
             file, lane, self.laboratory.device, self.tags, tuple(self.tags[at] for at in sorted(measured)),
             replace(self.ends, file=file, results=returned, axis=self.tags), tuple(rows), dict(self.left_out),
@@ -260,6 +263,8 @@ class Upgrade:
         """Compares the releases at two positions by the session of `tags` and `cases`."""
         pair, laboratory = (self.tags[at[0]], self.tags[at[1]]), self.laboratory
         found = history(laboratory.launches(tags, cases))
+        if not found:
+            return
         facts, known = {tag: laboratory.facts(tag) for tag in pair}, laboratory.evidence()
         told = compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device, known=known)
         self._told[at, tags, tuple(cases)] = told
