@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import torch
 
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
+from contract.request import Request
 from contract.words import storable
 from measure import THREADS, clock, constants, explain, facts, hot, once, process, sequence, start_up, stopwatch
 from measure.beside import answers
@@ -48,12 +49,12 @@ def _say(answers: TextIO, answer: dict) -> None:
 
 
 def _workload(name: str) -> ModuleType:
-    """The question of that name, or the own file at that path."""
+    """The question of that name, or the own file at that path, as it was when it was read."""
     if not name.endswith(".py"):
         return importlib.import_module(f"workloads.{name}")
     from .own import load
 
-    return load(Path(name), Path(name))
+    return load(Path(name), Path(Request.of(os.environ).text or name))
 
 
 def _in_another_process(workload: ModuleType, request: dict, step: dict, places: list) -> dict:

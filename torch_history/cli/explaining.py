@@ -57,9 +57,9 @@ class Context:
     own: OwnWorkload | None = None
 
     @classmethod
-    def of(cls, suite: Suite, lane: str, workload: Path | None) -> "Context":
+    def of(cls, suite: Suite, lane: str, own: OwnWorkload | None) -> "Context":
         """With what the surroundings ask for, and the threads that an own file asks for. Raises UserError."""
-        own, request = OwnWorkload.of(workload) if workload else None, requested()
+        request = requested()
         request = decided(replace(request, threads=own.threads) if own and own.threads else request)
         if request.device != "cpu":
             raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
@@ -115,7 +115,7 @@ def explain_asked(
     old, new = (suite.axis.find(name).tag for name in (old, new))
     if old == new:
         raise UserError(f"{old} was named twice: name two releases.")
-    context, conf = Context.of(suite, lane, workload), suite.config()
+    context, conf = Context.of(suite, lane, OwnWorkload.of(workload) if workload else None), suite.config()
     with temporary_files(), alone(Path(conf.env_dir)):
         told = [(old, new, one) for one in _chosen(series, most, context, context.sides(conf, old, new))]
         _, failed = _explain(told, context, conf, console(), show, again=again)
@@ -127,14 +127,14 @@ def explain_told(
     told: Sequence[Told],
     suite: Suite,
     lane: str,
-    workload: Path | None,
+    own: OwnWorkload,
     budget: float,
     out: Console,
     say: Callable[[str], None],
     prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
 ) -> int:
     """Explains rises within `budget` seconds, each after `prepare` of its releases; returns how many are left."""
-    context, conf = Context.of(suite, lane, workload), suite.config()
+    context, conf = Context.of(suite, lane, own), suite.config()
     with temporary_files(), alone(Path(conf.env_dir)):
         return _explain(told, context, conf, out, lambda found: say(report(found)), budget, prepare)[0]
 
@@ -181,7 +181,7 @@ def minutes_of(told: Iterable[Series]) -> float:
 def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Console) -> Evidence:
     """What is found of one series now, which is stored."""
     case = context.workload or series.question, series.variant, series.size, series.metric
-    subject = Subject(context.suite.root, *case, context.request.threads)
+    subject = Subject(context.suite.root, *case, context.request.threads, str(context.own.text) if context.own else "")
     with tempfile.TemporaryDirectory() as folder:
         say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
         seconds = 60.0 * minutes_of([series])

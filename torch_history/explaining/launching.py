@@ -37,7 +37,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked at: `workload` is a question of the suite in `root` or the path of an own file."""
+    """What is looked at: `workload` is a question of the suite in `root` or the path of an own file, whose `text` is read
+    from a copy."""
 
     root: Path
     workload: str
@@ -45,6 +46,7 @@ class Subject:
     size: str
     metric: str
     threads: int = 1
+    text: str = ""
 
     @property
     def is_once(self) -> bool:
@@ -57,7 +59,8 @@ class Launch:
 
     def __init__(self, side: Side, subject: Subject, variables: Mapping[str, str] | None = None) -> None:
         self._tag, self._is_ready = side.tag, False
-        env = surroundings(side, {PREFIX + "THREADS": str(subject.threads), **(variables or {})})
+        asked = {PREFIX + "THREADS": str(subject.threads), PREFIX + "WORKLOAD_TEXT": subject.text}
+        env = surroundings(side, {**asked, **(variables or {})})
         self._process = Answering([str(side.python), "-W", "ignore", "-m", MODULE], env, subject.root)
         self._process.tell({name: getattr(subject, name) for name in ("workload", "variant", "size", "metric")})
 
