@@ -119,6 +119,7 @@ class Session:
         self._repo = get_repo(conf)
         # The same for sessions of which one goes on with the other: a plan on a machine, with a device.
         with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        with_what += getattr(environment, "identity", [])
         key = hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
         self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{key}.json"
         stored = {} if again else self._stored_state()

@@ -199,6 +199,8 @@ class InstalledEnvironment(ExistingEnvironment):
         facts = self._probe()
         self.torch: str = facts["torch"]
         self._python: str = facts["python"]
+        self.identity = [self.torch, executable]
+        """Another torch is measured in another session."""
 
     @property
     def name(self) -> str:
@@ -215,7 +217,7 @@ class InstalledEnvironment(ExistingEnvironment):
                 f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with "
                 f"--python. If they lie where PYTHONPATH says, pass that on: {KEEP}=PYTHONPATH."
             ) from error
-        return dict(json.loads(answer))
+        return dict(json.loads(answer.strip().splitlines()[-1]))  # importing torch may have printed something
 
     def run(self, args: list[str], **kwargs: Any) -> Any:
         """As asv's, in the surroundings that releases are measured in: see `for_measuring`."""

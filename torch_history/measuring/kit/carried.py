@@ -111,7 +111,7 @@ class Machine:
                 f"{interpreter} cannot measure a carried release: {last}. It must have torch, NumPy and NVIDIA's "
                 "libraries as packages. Name another one with --python."
             ) from error
-        return cls(interpreter, **json.loads(told))
+        return cls(interpreter, **json.loads(told.strip().splitlines()[-1]))
 
     @property
     def libraries(self) -> str:
