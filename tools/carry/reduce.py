@@ -166,5 +166,8 @@ def reduce_wheel(source: Path, target: Path, architecture: int, tell: Callable[[
         else:
             shutil.copy2(path, to)
     if not units:
-        raise UserError(f"This release carries no code for sm_{architecture}, so it cannot be measured on such a GPU.")
+        raise UserError(
+            f"This release carries no code for sm_{architecture}. A GPU runs code for earlier ones of its generation, too: "
+            "name the newest of those, as --arch 86 for sm_89."
+        )
     return Code(units, size)

@@ -24,7 +24,7 @@ def kit() -> None:
     """Measure on a machine that reaches no network. See docs/machines.md."""
 
 
-TAKEN = ("device", "questions", "variants", "sizes", "launches", "only", "carried")
+TAKEN = ("device", "questions", "variants", "sizes", "launches", "only", "carried", "recorded_as")
 
 
 @kit.command(cls=LikeRun, takes=TAKEN)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
+from recorder import Refused
 from recorder.environments import packages as packages_of
 
 from ..measuring.conditions import business
@@ -17,6 +18,7 @@ from ..measuring.progress import minutes
 from ..measuring.subjects import OwnWorkload as OwnWorkload
 from ..measuring.subjects import RecorderEnvironment
 from ..measuring.subjects import installed_version as installed_version
+from ..measuring.upgrading import fits
 from ..measuring.upgrading.room import Room, adding, forecast, gigabytes_added
 from ..measuring.upgrading.sessions import Sessions
 from ..measuring.upgrading.upgrade import Answer, Upgrade
@@ -115,9 +117,7 @@ def _explain(
     minutes = min(minutes_of(place.change.series for place in places), asked.explaining / 60)
     say(f"To explain: {what}, which takes about {minutes:.0f} minutes.")
     told = [(*place.seen, place.change.series) for place in places]
-    # By its whole path: the folder is the suite's by now.
-    path, prepare = asked.own.path, laboratory.install
-    left = explain_told(told, suite, asked.lane, path, asked.explaining, laboratory.out, say, prepare)
+    left = explain_told(told, suite, asked.lane, asked.own, asked.explaining, laboratory.out, say, laboratory.install)
     if left:
         say(f"Not explained yet: {left} of {what}. The same command continues.")
 
@@ -136,9 +136,17 @@ def _laboratory(asked: Asked, suite: suites.Suite, out: Console) -> Sessions:
     request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk)
     if request.device == "recorder":
         lane = RecorderEnvironment(conf, asked.lane, request.card, own)
-        room = replace(room, root=lane.root, asked=functools.partial(packages_of, python=asked.lane))
+        each = fits.GIGABYTES_EACH
+        room = replace(room, root=lane.root, asked=functools.partial(_asked_of_recorder, asked.lane), each=each)
     subject = conf, suite.axis, own, lane, request, record["machine"], out, room
     return Sessions(*subject, left=asked.seconds, goes_on=asked.budget is not None, again=asked.again)
+
+
+def _asked_of_recorder(python: str, release: Release) -> list[str]:
+    try:
+        return packages_of(release, python)
+    except Refused as refused:
+        raise UserError(str(refused)) from refused
 
 
 def _answer(asked: Asked, upgrade: Upgrade) -> Answer | None:

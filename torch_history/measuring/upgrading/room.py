@@ -17,12 +17,14 @@ GIGABYTE = 1e9
 
 @dataclass
 class Room:
-    """Environments of a `lane` in `root`, the `limit` in gigabytes, None for none, and gigabytes `added` to each."""
+    """Environments of a `lane` in `root`, the `limit` in gigabytes, None for none, and gigabytes `added` to each, which take
+    `each` where that is not what a release takes to measure."""
 
     root: Path
     lane: str
     limit: float | None
     added: float = 0.0
+    each: float = 0.0
     asked: Callable[[Release], list[str]] = environments.asked_of
     """What an environment of a release is installed with."""
 
@@ -31,7 +33,7 @@ class Room:
 
     def takes(self, release: Release) -> float:
         """Gigabytes of a release with what is added to it, at most, about."""
-        return gigabytes(release.version) + self.added
+        return (self.each or gigabytes(release.version)) + self.added
 
     def make(self, releases: Sequence[Release], used: Sequence[str]) -> None:
         """Removes others until `releases` fit, first those `used` longest ago. Raises UserError where they never do."""
@@ -46,7 +48,7 @@ class Room:
                 raise UserError(
                     f"{names} take about {whole:.0f} GB together, which with what else is in {self.root} is more than "
                     f"--disk {self.limit:g}GB. Only environments for Python {self.lane} are removed without being asked. "
-                    "Allow more, or remove others with `torch-history prune --lane`."
+                    f"Allow more, or remove {'some there' if self.each else 'others with `torch-history prune --lane`'}."
                 )
             oldest = next((tag for tag in used if tag in others), others[0])
             environments.prune(self.root, oldest.__eq__, self.lane)
