@@ -193,7 +193,7 @@ def test_folder_without_a_whole_mark_is_removed_and_built_anew(lane, conf, uv, m
     if mark is None:
         with pytest.raises(InstallationError, match="holds what torch-history did not make"):
             install(lane, conf, "v2.0.1")
-        assert environments.prune(Path("env"), lambda tag: True) == [] and folder.exists()
+        assert not environments.prune(Path("env"), lambda tag: True)
     (folder / (MARK if mark else LISTED)).write_text(mark or "")
     install(lane, conf, "v2.0.1")
     assert len(uv.asked("venv")) == 1
