@@ -534,19 +534,17 @@ def test_all_looks_together_spend_little_more_than_one_does(first, rate):
     assert spent(first, rate, lambda looks: 1.0) > 5
 
 
-def test_rounds_beyond_those_of_the_question_are_looks():
+@pytest.mark.parametrize(("name", "looked"), [("q", [3, 1, 1]), ("mine.Own", [4, 2, 2])])
+def test_rounds_beyond_those_of_the_question_are_looks(name, looked):
     """Two of three series were measured in three rounds, and one in two more: it was looked at three times, so its chance of
-    being false counts six times."""
+    being false counts six times. In an own file all were looked at after the second round already."""
     random = np.random.default_rng(23)
-    launches = question(random, np.ones(3), 5)
+    launches = question(random, np.ones(3), 5, name=name)
     launches = [replace(one, cases=one.cases if one.round <= 3 else one.cases[:1]) for one in launches]
     (fit,) = history(launches).fits.values()
     looks = np.asarray(evidence_between(fit, [(OLD, NEW)]).looks)[:, 0]
-    assert {one.parameters[0]: int(of) for one, of in zip(fit.levels, looks, strict=True)} == {
-        "'0'": 3,
-        "'1'": 1,
-        "'2'": 1,
-    }
+    of_series = {one.parameters[0]: int(of) for one, of in zip(fit.levels, looks, strict=True)}
+    assert of_series == {f"'{place}'": of for place, of in enumerate(looked)}
     once, thrice = (Evidence(np.array(0.1), np.array(0.02), np.array(8.0), MARGIN, looks) for looks in (1, 3))
     assert once.p_value == pytest.approx(2 * stats.t.sf(5.0, 8))
     assert thrice.p_value == pytest.approx(6 * once.p_value)

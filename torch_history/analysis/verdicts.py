@@ -180,9 +180,9 @@ def at_levels(change: Change, before: float | None, now: float | None) -> Change
 
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
-    """Of each series of a question, in the order of `fit.levels`, and each pair (series x pairs). A series was looked
-    at again after each round beyond those that all have. A single launch is no evidence: NaN; nor is one beside which
-    the others weigh next to nothing: an infinite error."""
+    """Of each series of a question, in the order of `fit.levels`, and each pair (series x pairs). A series was looked at
+    again after each round beyond those that all have, one of an own file after each beyond two. A single launch is no
+    evidence: NaN; nor is one beside which the others weigh next to nothing: an infinite error."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
     shift, error, freedom, rounds = map(np.array, zip(*found, strict=True))
@@ -191,6 +191,7 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     like = fit.like_launches
     error = np.where(np.minimum(like[:, olds], like[:, news]) < LEAST_LIKE, math.inf, error)
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
+    least = np.minimum(least, 2) if next(iter(fit.levels)).is_own else least
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
 
