@@ -4,6 +4,7 @@ the committed ones."""
 import base64
 import json
 import re
+import shutil
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from torch_history.store.launches import read_launches
 from torch_history.system.scratch import MARK, mark
 
 from .lab import LANE, OTHER_LANE
-from .processes import ROOT
+from .processes import ROOT, ran
 from .synthetic import tag, write_tree
 
 FILES = [page["file"] for page in PAGES] + ["method.html"]
@@ -413,3 +414,10 @@ def test_every_page_works_under_its_own_policy(site: Path, page: Any) -> None:
         assert "Content-Security-Policy" in path.read_text(encoding="utf-8"), path.name
         page.goto(path.as_uri())
         page.wait_for_timeout(1000)
+
+
+def test_scripts_say_what_the_data_hold() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node on this machine: `make npm` installs it")
+    ran(node, ROOT / "tests" / "site_scripts.js")

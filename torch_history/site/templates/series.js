@@ -283,7 +283,7 @@
     const pairOf = (lane, {release, base}) => {
         const tags = lane.releases.map(({tag}) => tag);
         const now = tags.includes(release) ? release : tags.at(-1);
-        return [tags.includes(base) && base !== now ? base : tags[tags.indexOf(now) - 1] || null, now];
+        return [tags.includes(base) && tags.indexOf(base) < tags.indexOf(now) ? base : tags[tags.indexOf(now) - 1] || null, now];
     };
 
     const codeOf = (lane, shown, found, benchmark, size, pair) => {

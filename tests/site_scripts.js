@@ -1,0 +1,59 @@
+"use strict";
+
+/* The site's scripts without a browser: what they say of data that is made here. tests/test_site.py runs it. */
+const assert = require("node:assert/strict");
+const {readFileSync} = require("node:fs");
+const {join} = require("node:path");
+const test = require("node:test");
+const vm = require("node:vm");
+
+class Element {
+    constructor() {
+        Object.assign(this, {children: [], classList: {add() {}}});
+    }
+    append(...children) {
+        this.children.push(...children);
+    }
+    setAttribute() {}
+    addEventListener() {}
+    get textContent() {
+        return this.children.map((child) => child.textContent ?? child).join("");
+    }
+}
+class Observer {
+    observe() {}
+}
+Object.assign(globalThis, {
+    window: globalThis, Node: Element, IntersectionObserver: Observer, ResizeObserver: Observer, addEventListener() {},
+    document: {createElement: () => new Element(), createElementNS: () => new Element()}, location: {hash: "", search: ""},
+});
+const pages = {};
+let name;
+for (name of ["app", "common", "chart", "history", "questions", "picture", "multiples", "series", "findings", "release"]) {
+    const file = join(__dirname, "..", "torch_history", "site", "templates", `${name}.js`);
+    vm.runInThisContext(readFileSync(file, "utf8"), {filename: file});
+    torchHistory.page = (page) => { pages[name] = page; };
+}
+const TH = torchHistory;
+TH.receive("index", {
+    lanes: [{id: "lane", words: "a machine"}], labels: {}, wheels: [], pythons: {},
+    metrics: {time: ["seconds", true], stalls: ["stalls", false], start_memory: ["bytes", false]},
+});
+Object.assign(TH, {measured: async (lane) => lane, steps: async () => [], pair: async (_, ...tags) => tags});
+
+/* A lane of v1, v2 and v3 in rounds of one session; `series` are {metric, variant, size, numbers (of each release), missing}. */
+const laneOf = (...series) => ({
+    id: "lane", machine: {machine: "machine"}, environment: "release-py3.11", changes: [], shifts: {}, reasons: ["it is not there"],
+    releases: ["v1", "v2", "v3"].map((tag) => ({tag, date: "2024-01-01", facts: {}})), rounds: [["session", 1], ["session", 2]],
+    patterns: series.map(({numbers = []}) => numbers.flatMap((of, release) => of.map((_, round) => [release, round]))),
+    series: series.map(({metric = "time", variant = "eager", size = "small", numbers = [], missing = []}, pattern) => ({
+        question: "products", benchmark: `products.Products.track_${metric}`, metric, variant, size, parameters: [variant, size],
+        unit: TH.contents.metrics[metric][0], pattern, numbers: numbers.flat(), disturbed: [], missing,
+    })),
+});
+
+test("a release is compared with an older one, whatever the address has beside it", async () => {
+    const pairOf = async (release, base) => (await pages.series.needs(laneOf(), {release, base})).pair;
+    assert.deepEqual(await pairOf("v2", "v3"), ["v1", "v2"]);
+    assert.deepEqual(await pairOf("v3", "v1"), ["v1", "v3"]);
+});
