@@ -57,3 +57,15 @@ test("a release is compared with an older one, whatever the address has beside i
     assert.deepEqual(await pairOf("v2", "v3"), ["v1", "v2"]);
     assert.deepEqual(await pairOf("v3", "v1"), ["v1", "v3"]);
 });
+
+test("a caption says of the noise what the launches show", () => {
+    const said = (metric, ...numbers) => {
+        const lane = laneOf({metric, numbers});
+        const all = TH.history.members(lane, lane.series[0].benchmark, "small");
+        return TH.history.figure(lane, all, all, {y: "linear", label: ""}).textContent;
+    };
+    assert.match(said("stalls", [1, 1], [2]), /All launches of a release agree\./u);
+    assert.match(said("start_memory", [1], [2]), /Each release has a single launch here\./u);
+    assert.match(said("time", [1], [2]), /Each release has a single launch here, so the noise is unknown\./u);
+    assert.match(said("stalls", [1, 2], [2]), /Bands are their range\./u);
+});

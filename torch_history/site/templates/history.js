@@ -7,7 +7,6 @@
 
     const MOST_DOTS = 2000;
     const UNITS = {seconds: "Seconds a call", bytes: "Bytes", ratio: "Ratio"};
-    const EXACT = ["bytes", ""];
 
     // --- numbers
 
@@ -147,12 +146,13 @@
 
     const many = (number) => number.toLocaleString("en");
 
-    const caption = (unit, {launches, undrawn}, isRelative, isCleared) => {
+    const caption = (shown, {launches, undrawn}, isRelative, isCleared) => {
         const said = [];
-        if (EXACT.includes(unit) && !launches.length) {
-            said.push("These numbers do not vary from launch to launch.");
-        } else if (!launches.length) {
-            said.push("Each release has a single launch here, so the noise is unknown.");
+        const cells = shown.flatMap((member) => member.cells).filter((cell) => cell && cell.numbers);
+        if (cells.every(({numbers}) => numbers.length === 1)) {
+            said.push(`Each release has a single launch here${TH.varies(shown[0].series) ? ", so the noise is unknown" : ""}.`);
+        } else if (cells.every(({low, high}) => low === high)) {
+            said.push("All launches of a release agree.");
         } else {
             said.push("Lines join the medians of a release's launches.",
                       "Bands are their range.",
@@ -178,7 +178,7 @@
         const divisors = divisorsOf(lane, all, relative, chosen);
         const rows = rowsOf(lane, shown, divisors, y === "log");
         if (rows.points.every(({value}) => value === null)) {
-            const why = rows.undrawn ? caption(series.unit, rows, divisors !== null, isCleared)
+            const why = rows.undrawn ? caption(shown, rows, divisors !== null, isCleared)
                 : "No variant shown has a number on any release; the table says why.";
             return el("figure", {class: "history"}, el("p", {}, `There is nothing to draw. ${why}`));
         }
@@ -193,7 +193,7 @@
         }, label);
         return el("figure", {class: "history"},
                   el("p", {class: "axis quiet"}, titleOf(lane, series, relative, y, at.has(chosen) ? chosen : null)), node,
-                  el("figcaption", {class: "quiet"}, caption(series.unit, rows, divisors !== null, isCleared)));
+                  el("figcaption", {class: "quiet"}, caption(shown, rows, divisors !== null, isCleared)));
     };
 
     const {swatch} = TH;
