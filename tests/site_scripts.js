@@ -69,3 +69,7 @@ test("a caption says of the noise what the launches show", () => {
     assert.match(said("time", [1], [2]), /Each release has a single launch here, so the noise is unknown\./u);
     assert.match(said("stalls", [1, 2], [2]), /Bands are their range\./u);
 });
+
+test("a small ratio keeps two digits in the small charts", () => {
+    assert.match(TH.multiples(laneOf({numbers: [[1], [0.00398]]}), {}).textContent, /0\.0040× to 1\.00×/u);
+});

@@ -265,5 +265,5 @@
         };
     };
 
-    TH.history = {cellsOf, members, limitOf, figure, table, swatch, legend};
+    TH.history = {cellsOf, members, limitOf, times, figure, table, swatch, legend};
 })();

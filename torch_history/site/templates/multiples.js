@@ -19,7 +19,7 @@
         }
         const [one] = series;
         const numbers = lines.flatMap(([, of]) => of).filter((number) => number > 0);
-        const [least, most] = [Math.min(...numbers), Math.max(...numbers)].map((number) => `${TH.common.times(number)}×`);
+        const [least, most] = [Math.min(...numbers), Math.max(...numbers)].map(TH.history.times);
         const {benchmark, variant} = one;
         return el("a", {href: TH.link("series.html", {benchmark, size: sizes[0], variant}), title: TH.meaning(one).replaceAll("`", "")},
             el("strong", {}, variant || TH.words(one.metric)), el("span", {class: "quiet"}, TH.prose(TH.meaning(one) || " ")),
