@@ -73,3 +73,13 @@ test("a caption says of the noise what the launches show", () => {
 test("a small ratio keeps two digits in the small charts", () => {
     assert.match(TH.multiples(laneOf({numbers: [[1], [0.00398]]}), {}).textContent, /0\.0040× to 1\.00×/u);
 });
+
+test("a variant that fails in some of its sizes is named with them", async () => {
+    const made = [];
+    TH.lazy = ({id}, _, make) => { made[id] = make; };
+    const missing = [[2, 0, 0]];
+    const lane = laneOf({variant: "int8", size: "batched", missing}, {variant: "int8", size: "plain", numbers: [[], [], [1]]},
+                        {variant: "sparse", size: "batched", missing});
+    pages.release.render(lane, {release: "v3"}, new Element(), {steps: [], pair: null, wheels: {}});
+    assert.match((await made.missing()).textContent, /products: int8 \(batched\) and sparse$/u);
+});

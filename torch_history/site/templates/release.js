@@ -8,7 +8,6 @@
     /* What a wheel says of itself; the rest are packages. */
     const MAIN_FACTS = ["download, with all packages", "installed, with all packages", "torch itself, installed", "CUDA",
                         "C++11 ABI", "least glibc", "commit"];
-    const MOST_SIZES = 4;
     const FACTS = {
         torch: "PyTorch", libc: "C library", fuses_on_cpu: "fuses on a CPU", allocator: "allocator settings",
         architectures: "GPU architectures of the wheel", libraries: "who answers products",
@@ -121,14 +120,14 @@
 
     const missing = (lane, position) => {
         const {cases, numbers} = withoutNumber(lane, position);
-        const named = (variants) => {
-            const most = Math.max(...[...variants.values()].map((sizes) => sizes.size));
-            return listed([...variants].map(([variant, sizes]) =>
-                sizes.size < most && sizes.size < MOST_SIZES ? `${variant} (${[...sizes].join("; ")})` : variant));
-        };
+        const named = (what, variants) => listed([...variants].map(([variant, sizes]) => {
+            const every = new Set(lane.series.filter((series) => series.variant === variant
+                && [series.question, `${series.question} ${series.metric}`].map(TH.words).includes(what)).map(({size}) => size));
+            return sizes.size < every.size ? `${variant} (${[...sizes].join("; ")})` : variant;
+        }));
         const list = (reasons) => el("ul", {class: "sentence-list reasons"}, [...reasons].map(([reason, whats]) =>
             el("li", {}, TH.prose(reason),
-               el("ul", {}, [...whats].map(([what, variants]) => el("li", {}, `${what}: ${named(variants)}`))))));
+               el("ul", {}, [...whats].map(([what, variants]) => el("li", {}, `${what}: ${named(what, variants)}`))))));
         return el("div", {}, cases.size ? list(cases) : el("p", {}, "Everything ran."),
             numbers.size > 0 && el("details", {}, el("summary", {}, "Numbers that are missing from cases that ran"),
                                    list(numbers)));
