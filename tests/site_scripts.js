@@ -70,6 +70,16 @@ test("a caption says of the noise what the launches show", () => {
     assert.match(said("stalls", [1, 2], [2]), /Bands are their range\./u);
 });
 
+test("a chart without its zeros says why, and nothing of lines where it has none", () => {
+    const said = (relative, ...numbers) => {
+        const lane = laneOf({metric: "stalls", numbers});
+        const all = TH.history.members(lane, lane.series[0].benchmark, "small");
+        return TH.history.figure(lane, all, all, {y: "log", relative, label: ""}).textContent;
+    };
+    assert.match(said("start", [2], [0], [1]), / 1 number is 0, which a logarithmic scale cannot show: the table has it\.$/u);
+    assert.match(said("start", [0], [3]), /^There is nothing to draw\. 2 numbers have nothing to be divided by\.$/u);
+});
+
 test("a small ratio keeps two digits in the small charts", () => {
     assert.match(TH.multiples(laneOf({numbers: [[1], [0.00398]]}), {}).textContent, /0\.0040× to 1\.00×/u);
 });

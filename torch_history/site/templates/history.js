@@ -90,7 +90,7 @@
     const rowsOf = (lane, shown, divisors, isLogarithmic) => {
         const points = [];
         const launches = [];
-        let undrawn = 0;
+        const undrawn = {zero: 0, undivided: 0};
         for (const member of shown) {
             const {series, variant, slot, cells} = member;
             const line = [];
@@ -102,7 +102,7 @@
                 const place = {position, date, slot};
                 const divisor = divisors ? divisors(member, position) : 1;
                 if (!cell.numbers || !divisor || (isLogarithmic && cell.median <= 0)) {
-                    undrawn += Number(Boolean(cell.numbers));
+                    undrawn[divisor ? "zero" : "undivided"] += Number(Boolean(cell.numbers));
                     line.push({...place, release: tag, variant, value: null, low: null, high: null});
                     return;
                 }
@@ -146,7 +146,11 @@
 
     const many = (number) => number.toLocaleString("en");
 
-    const caption = (shown, {launches, undrawn}, isRelative, isCleared) => {
+    const without = ({zero, undivided}) => [
+        undivided && `${undivided} ${undivided === 1 ? "number has" : "numbers have"} nothing to be divided by.`,
+        zero && `${zero} ${zero === 1 ? "number is" : "numbers are"} 0, which a logarithmic scale cannot show: the table has ${zero === 1 ? "it" : "them"}.`,
+    ].filter(Boolean).join(" ");
+    const caption = (shown, {launches, undrawn}, isCleared) => {
         const said = [];
         const cells = shown.flatMap((member) => member.cells).filter((cell) => cell && cell.numbers);
         if (cells.every(({numbers}) => numbers.length === 1)) {
@@ -163,11 +167,7 @@
         if (isCleared) {
             said.push("Differences that a whole session shares are removed.");
         }
-        if (undrawn) {
-            said.push(isRelative ? `${undrawn} numbers have nothing to be divided by.`
-                : `${undrawn} numbers are 0, which a logarithmic scale cannot show: they are in the table.`);
-        }
-        return said.join(" ");
+        return [...said, without(undrawn)].join(" ").trimEnd();
     };
 
     /* A figure: the chart of the variants `shown`, of which there are `all`, and what must be said of it. `steps` are
@@ -178,8 +178,7 @@
         const divisors = divisorsOf(lane, all, relative, chosen);
         const rows = rowsOf(lane, shown, divisors, y === "log");
         if (rows.points.every(({value}) => value === null)) {
-            const why = rows.undrawn ? caption(shown, rows, divisors !== null, isCleared)
-                : "No variant shown has a number on any release; the table says why.";
+            const why = without(rows.undrawn) || "No variant shown has a number on any release; the table says why.";
             return el("figure", {class: "history"}, el("p", {}, `There is nothing to draw. ${why}`));
         }
         const at = new Map(lane.releases.map(({tag}, position) => [tag, position]));
@@ -193,7 +192,7 @@
         }, label);
         return el("figure", {class: "history"},
                   el("p", {class: "axis quiet"}, titleOf(lane, series, relative, y, at.has(chosen) ? chosen : null)), node,
-                  el("figcaption", {class: "quiet"}, caption(shown, rows, divisors !== null, isCleared)));
+                  el("figcaption", {class: "quiet"}, caption(shown, rows, isCleared)));
     };
 
     const {swatch} = TH;
