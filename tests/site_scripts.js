@@ -37,7 +37,7 @@ for (name of ["app", "common", "chart", "history", "questions", "picture", "mult
 const TH = torchHistory;
 TH.receive("index", {
     lanes: [{id: "lane", words: "a machine"}], labels: {}, wheels: [], pythons: {},
-    metrics: {time: ["seconds", true], stalls: ["stalls", false], start_memory: ["bytes", false]},
+    metrics: {time: ["seconds", true], start_time: ["seconds", true], stalls: ["stalls", false], start_memory: ["bytes", false]},
 });
 Object.assign(TH, {measured: async (lane) => lane, steps: async () => [], pair: async (_, ...tags) => tags});
 
@@ -68,6 +68,7 @@ test("a caption says of the noise what the launches show", () => {
     assert.match(said("start_memory", [1], [2]), /Each release has a single launch here\./u);
     assert.match(said("time", [1], [2]), /Each release has a single launch here, so the noise is unknown\./u);
     assert.match(said("stalls", [1, 2], [2]), /Bands are their range\./u);
+    assert.match(said("start_time", [1], [2]), /^Seconds(?! a call)/u, "a process that starts is no call");
 });
 
 test("a chart without its zeros says why, and nothing of lines where it has none", () => {

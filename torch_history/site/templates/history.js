@@ -6,7 +6,7 @@
     const {el} = TH;
 
     const MOST_DOTS = 2000;
-    const UNITS = {seconds: "Seconds a call", bytes: "Bytes", ratio: "Ratio"};
+    const UNITS = {seconds: "Seconds", bytes: "Bytes", ratio: "Ratio"};
 
     // --- numbers
 
