@@ -9,10 +9,13 @@ const vm = require("node:vm");
 
 class Element {
     constructor() {
-        Object.assign(this, {children: [], classList: {add() {}}});
+        Object.assign(this, {children: [], classList: {add() {}}, clientWidth: 800, dataset: {}});
     }
     append(...children) {
         this.children.push(...children);
+    }
+    replaceChildren(...children) {
+        this.children = children;
     }
     setAttribute() {}
     addEventListener() {}
@@ -21,7 +24,13 @@ class Element {
     }
 }
 class Observer {
-    observe() {}
+    constructor(see) {
+        this.see = see;
+    }
+    observe(target) {
+        target.draw ??= () => this.see([{isIntersecting: true, target}]);
+    }
+    unobserve() {}
 }
 Object.assign(globalThis, {
     window: globalThis, Node: Element, IntersectionObserver: Observer, ResizeObserver: Observer, addEventListener() {},
@@ -79,6 +88,14 @@ test("a chart without its zeros says why, and nothing of lines where it has none
     };
     assert.match(said("start", [2], [0], [1]), / 1 number is 0, which a logarithmic scale cannot show: the table has it\.$/u);
     assert.match(said("start", [0], [3]), /^There is nothing to draw\. 2 numbers have nothing to be divided by\.$/u);
+});
+
+test("an axis of ratios has no other 0 than 0", () => {
+    const lane = laneOf({numbers: [[65538], [2], [1]]});
+    const all = TH.history.members(lane, lane.series[0].benchmark, "small");
+    const [, chart] = TH.history.figure(lane, all, all, {y: "log", relative: "start", label: ""}).children;
+    chart.draw();
+    assert.match(chart.textContent, /0\.0001×0\.001×0\.01×0\.1×1×/u);
 });
 
 test("a small ratio keeps two digits in the small charts", () => {

@@ -54,8 +54,8 @@
     const tickWords = {
         seconds: (value) => `${rounded(value).join("")}s`,
         bytes: (value) => `${rounded(value).join(" ")}B`,
-        relative: (value) => `${Number(value.toPrecision(3)).toLocaleString("en")}×`,
-        ratio: (value) => Number(value.toPrecision(3)).toLocaleString("en"),
+        relative: (value) => `${tickWords.ratio(value)}×`,
+        ratio: (value) => value.toLocaleString("en", {maximumSignificantDigits: 3}),
         count: (value) => value.toLocaleString("en"),
     };
 
