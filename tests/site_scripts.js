@@ -45,7 +45,7 @@ for (name of ["app", "common", "chart", "history", "questions", "picture", "mult
 }
 const TH = torchHistory;
 TH.receive("index", {
-    lanes: [{id: "lane", words: "a machine"}], labels: {}, wheels: [], pythons: {},
+    lanes: [{id: "lane", words: "a machine"}], labels: {}, wheels: [], pythons: {}, code: [], scripted: [], kinds: {SAME: "same"}, shown: {},
     metrics: {time: ["seconds", true], start_time: ["seconds", true], stalls: ["stalls", false], start_memory: ["bytes", false]},
 });
 Object.assign(TH, {measured: async (lane) => lane, steps: async () => [], pair: async (_, ...tags) => tags});
@@ -110,4 +110,16 @@ test("a variant that fails in some of its sizes is named with them", async () =>
                         {variant: "sparse", size: "batched", missing});
     pages.release.render(lane, {release: "v3"}, new Element(), {steps: [], pair: null, wheels: {}});
     assert.match((await made.missing()).textContent, /products: int8 \(batched\) and sparse$/u);
+});
+
+test("one of what is folded is told as one", () => {
+    const lane = laneOf({numbers: [[1], [2], [3]]}, {variant: "compiled", numbers: [[1], [2], [3]]});
+    const main = new Element();
+    const happened = Array.from({length: 9}, (_, i) => ({series: 0, new: "v2", sentence: `v2: ${i}`}));
+    const rows = lane.series.map((series, place) => [place, {series, verdict: "SAME", old: 1, new: 1}]);
+    const pair = {old: "v1", new: "v2", byPlace: new Map(rows), instead: []};
+    const address = {benchmark: "products.Products.track_time", variant: "eager", release: "v2"};
+    pages.series.render(lane, address, main, {happened, pair, lane});
+    assert.match(main.textContent, /1 smaller one(?!s)/u);
+    assert.match(main.textContent, /1 more variant(?!s)/u);
 });

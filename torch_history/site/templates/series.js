@@ -182,7 +182,8 @@
              [`https://github.com/pytorch/pytorch/compare/${before}...${release}`, "What PyTorch changed between them"]],
             said.length ? list(said.slice(0, most)) : el("p", {}, "Exact numbers, the same on both, or not measured on both."),
             instead && el("p", {class: "instead"}, el("strong", {}, `What to do instead of ${first.variant}: `), TH.prose(instead)),
-            said.length > most && el("details", {}, el("summary", {}, `${said.length - most} more variants`), list(said.slice(most))));
+            said.length > most && el("details", {},
+                el("summary", {}, said.length - most === 1 ? "1 more variant" : `${said.length - most} more variants`), list(said.slice(most))));
     };
 
     /* What happened to the variants shown, that of the address first, each newest first. */
@@ -226,7 +227,7 @@
         return [
             el("p", {}, rest.length ? `The ${numbered.length} largest of ${steps.length} events` : "What happened", ", newest first; the chart has the numbers at its top:"),
             sentences(toldOnce(numbered), "ol"),
-            rest.length > 0 && el("details", {}, el("summary", {}, `${rest.length} smaller ones`), sentences(toldOnce(rest)),
+            rest.length > 0 && el("details", {}, el("summary", {}, rest.length === 1 ? "1 smaller one" : `${rest.length} smaller ones`), sentences(toldOnce(rest)),
                 el("p", {}, el("a", {href: TH.link("series.html", {...address, events: "all"})}, "Number them all in the chart"))),
         ];
     };
