@@ -14,12 +14,12 @@ from msgspec.json import decode, encode, format
 from contract.surroundings import ALONE
 from torch_history.store.certificates import FOLDER, SUFFIX
 from torch_history.system.files import LONGEST_NAME, read_bytes, write_atomically
+from torch_history.system.program import SOURCES
 
 from . import Refused
 from .build import Built, build
 from .cards import Card, asked_card, cards
 
-ROOT = Path(__file__).resolve().parents[1]
 FORMAT = 1
 """Of the file of answers, as in measure/certified.py."""
 
@@ -135,9 +135,9 @@ def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list
     """Has an interpreter ask its GPU, or the recorder that it runs on, and reads the answers in `path`. Its messages go to
     this process's stderr. Raises Refused where it ends without any."""
     command = [str(python), "-m", "measure.certified", str(path), *options]
-    env = {**surroundings, "PYTHONPATH": str(ROOT), ALONE: "1"}
+    env = {**surroundings, "PYTHONPATH": str(SOURCES), ALONE: "1"}
     try:
-        ended = subprocess.run(command, env=env, cwd=ROOT, timeout=MOST_SECONDS, stdout=subprocess.DEVNULL)
+        ended = subprocess.run(command, env=env, cwd=SOURCES, timeout=MOST_SECONDS, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Refused(f"{python} could not be asked: {error}.") from error
     if ended.returncode:
