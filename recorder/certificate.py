@@ -23,8 +23,8 @@ from .cards import Card, asked_card, cards
 FORMAT = 1
 """Of the file of answers, as in measure/certified.py."""
 
-MOST_SECONDS = 1_800.0
-"""What the recorder's side may take: on two processors it takes four minutes."""
+MOST_SECONDS, TO_END = 1_800.0, 120.0
+"""What the recorder's side may take, where it takes four minutes on two processors; and either side to begin and to end."""
 
 UNEXPLAINED = "unexplained"
 
@@ -131,13 +131,13 @@ def read(path: Path) -> Asked:
     return asked
 
 
-def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list[str]) -> Asked:
-    """Has an interpreter ask its GPU, or the recorder that it runs on, and reads the answers in `path`. Its messages go to
-    this process's stderr. Raises Refused where it ends without any."""
-    command = [str(python), "-m", "measure.certified", str(path), *options]
+def ask(python: Path, surroundings: Mapping[str, str], path: Path, within: float = MOST_SECONDS) -> Asked:
+    """Has an interpreter ask its GPU, or the recorder that it runs on, for `within` seconds, and reads the answers in
+    `path`. Its messages go to this process's stderr. Raises Refused where it ends without any."""
+    command = [str(python), "-m", "measure.certified", str(path), "--within", str(within)]
     env = {**surroundings, "PYTHONPATH": str(SOURCES), ALONE: "1"}
     try:
-        ended = subprocess.run(command, env=env, cwd=SOURCES, timeout=MOST_SECONDS, stdout=subprocess.DEVNULL)
+        ended = subprocess.run(command, env=env, cwd=SOURCES, timeout=within + TO_END, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Refused(f"{python} could not be asked: {error}.") from error
     if ended.returncode:

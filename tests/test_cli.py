@@ -159,6 +159,7 @@ def test_a_sentence_moves_no_terminal(capsys):
         ("run 2.15.0 --python python3", "--python is about an installed torch: add --installed."),
         ("explain 2.14.1 2.15.0 --most 0", "0 is not in the range x>=1"),
         ("fit a.py --memory 0", "'0' is no number of gigabytes above 0."),
+        *((f"certify --ask {of}", f"{of}: name a file in a folder that is there") for of in ("docs", "nowhere/gpu")),
         ("run 2.15.0 --explain", "There is no option --explain any more: `torch-history explain OLD NEW`"),
         ("fleet run 2.15.0 --executor local", "There is no option --executor any more: `torch-history run`"),
         ("run --no-such", "No such option"),

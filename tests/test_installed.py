@@ -85,7 +85,6 @@ def test_what_it_writes_lies_in_the_users_cache(elsewhere, tmp_path):
 
 
 def test_a_gpu_is_asked_by_the_suite_in_the_wheel(elsewhere):
-    """Not by what lies beside the program, which an interpreter with torch must not import either."""
     found = said(elsewhere, "certify", "--ask", "gpu.json", "--python", str(elsewhere[0].with_name("python")))
     assert "has no torch" in found.stderr or "sees no GPU" in found.stderr, found.stderr
 

@@ -58,16 +58,17 @@ def test_both_halves_of_a_certificate_inherit_the_same(tmp_path, monkeypatch):
     gpu = surroundings.inherited(os.environ, surroundings.PLACES).keys()
     assert gpu - recorded <= {"CUDA_VISIBLE_DEVICES", *surroundings.PLACES}
     assert "PYTORCH_JIT" not in gpu | recorded
-    seen: list[dict[str, str]] = []
+    seen: list[Any] = []
 
-    def ask(command: list[str], env: dict[str, str], **_: Any) -> Any:
-        seen.append(env)
+    def ask(command: list[str], env: dict[str, str], timeout: float, **_: Any) -> Any:
+        seen.extend((env, timeout))
         raise OSError
 
     monkeypatch.setattr(certificate.subprocess, "run", ask)
     with pytest.raises(certificate.Refused):
-        certificate.ask(Path(sys.executable), {}, tmp_path / "x", [])
+        certificate.ask(Path(sys.executable), {}, tmp_path / "x", 7200.0)
     assert surroundings.ALONE in seen[0]  # so that it does not start itself again
+    assert seen[1] > 7200.0  # it ends by itself, with what it knows
 
 
 def test_numbers_with_variables_set_are_kept_in_a_folder_of_their_own(monkeypatch):

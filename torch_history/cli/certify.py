@@ -50,6 +50,8 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str | Non
         for case in sorted(_cases(suite.results / "benchmarks.json"), key=lambda case: bool(case.left_out)):
             click.echo(f"{case.name}: not asked, {case.left_out}" if case.left_out else case.name)
     elif target:
+        if target.is_dir() or not target.parent.is_dir():
+            raise click.UsageError(f"--ask cannot write {target}: name a file in a folder that is there.")
         ask(target, interpreter or "python3", within, out)
         out.print(plain(f"Compare them with the recorder, on any machine: torch-history certify {target}"))
     elif not files:
@@ -77,7 +79,7 @@ def ask(target: Path, interpreter: str, seconds: float, out: Console) -> None:
 
     out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
     try:
-        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, ["--within", str(seconds)])
+        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, seconds)
     except Refused as refused:
         raise UserError(str(refused)) from refused
     answered = f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases"
@@ -100,8 +102,7 @@ def _compared(path: Path, suite: suites.Suite, out: Console) -> bool:
         python = built.wheel.packages.parents[2] / "bin" / "python"
         with tempfile.TemporaryDirectory(prefix="torch-history-") as folder:
             built = certificate.built_for(card, built, Path(folder, "recorder"))
-            options = ["--within", str(certificate.MOST_SECONDS)]
-            recorded = certificate.ask(python, built.surroundings(card.key), Path(folder, "recorder.json"), options)
+            recorded = certificate.ask(python, built.surroundings(card.key), Path(folder, "recorder.json"))
     except Refused as refused:
         raise UserError(f"{refused} No certificate was written.") from refused
     result = certificate.compare(gpu, recorded, card)
