@@ -27,7 +27,7 @@ UNSURE = (
 @click.command()
 @click.argument("workload", type=click.Path(path_type=Path))
 @click.option("--gpu", default="16GB", show_default=True, help="A known card (t4, rtx3090, a100, ...) or its memory.")
-@click.option("--memory", callback=gigabytes, help="Memory of a card like --gpu, such as 12GB.")
+@click.option("--memory", callback=gigabytes, help="Memory of a card like --gpu, such as 12.6GB.")
 @click.option("--from", "first", default="", help="Release to upgrade from [default: the one before the newest].")
 @click.option("--to", "last", default="", help="Release to upgrade to [default: the newest].")
 def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -> None:
@@ -38,6 +38,8 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
 
     Each release is installed once more than for `run`, without CUDA's libraries, in env/recorder. The command says first how
     many gigabytes that takes.
+
+    --gpu 24GB is the known card of that size with the least memory. --memory is in 10^9 bytes, not in GB as cards are sold.
 
     No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
     """

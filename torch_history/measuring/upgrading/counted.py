@@ -70,21 +70,22 @@ class Wanted:
 
     @property
     def title(self) -> str:
-        """In words: `Tesla T4 (sm_75, 15,843,721,216 bytes)`."""
+        """In words: `Tesla T4 (sm_75), assumed to have 15,843,721,216 bytes, which are 14.76 GiB or 15.84 GB`."""
         like = "" if self.memory == self.card.memory else "a card like "
-        return f"{like}{self.card.title} ({self.card.capability}, {self.memory:,} bytes)"
+        sizes = f"{self.memory:,} bytes, which are {self.memory / 2**30:.2f} GiB or {self.memory / GB:.2f} GB"
+        return f"{like}{self.card.title} ({self.card.capability}), assumed to have {sizes}"
 
 
 def find(gpu: str, memory: float | None = None) -> Wanted:
-    """The card of that name (`RTX 3090`) or memory (`24GB`), with other `memory` in GB if given. Raises UserError."""
+    """The card of that name (`RTX 3090`), or the least sold as `24GB`; `memory` in GB replaces its own. Raises UserError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", gpu.strip(), re.IGNORECASE)
     sold = float(match[1]) if match else 0
 
     def is_meant(card: Card) -> bool:
         names = (card.key, card.title, *card.called)
-        return card.sold_with == sold if sold else _plain(gpu) in map(_plain, names)
+        return card.sold_with == sold > 0 or _plain(gpu) in map(_plain, names)
 
-    known = next(filter(is_meant, cards().values()), None)
+    known = min(filter(is_meant, cards().values()), key=lambda card: card.memory, default=None)
     if known is None:
         offered = (f"{(*of.called, of.key)[0]} ({of.sold_with} GB, {of.capability})" for of in cards().values())
         raise UserError(
