@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from .metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY
 
@@ -13,8 +13,9 @@ KEYS = (
     *("sizes", "METRICS", "TOLERANCE", "WARM_UP_CALLS", "threads", "needs", "requirements"),
 )
 
-NAMING = ("functions", "variants", "iterators", "command", "commands")
-"""Those that name what is measured."""
+CALLED = ("functions", "variants", "iterators")
+NAMING = (*CALLED, "command", "commands")
+"""Those that name what is measured, in a process of ours or as one of its own."""
 
 TESTS, SCRIPT = "tests", "script"
 """What is measured of a file that has none of NAMING: its test functions, else all of it as a process."""
@@ -38,8 +39,8 @@ NEEDED = ".needs"
 """The ending of a file that is kept with the text of a user's file: the digests of the files that it needs."""
 
 
-def form_of(tree: ast.Module) -> tuple[str, list[str]]:
-    """What a file is that names nothing to measure: TESTS with the names of its functions `test_*` that take nothing, as
+def form_of(tree: ast.Module, naming: Collection[str] = NAMING) -> tuple[str, list[str]]:
+    """What a file is that gives nothing of `naming`: TESTS with the names of its functions `test_*` that take nothing, as
     pytest would call them, or SCRIPT. Empty for a file that names something, or may: one with a function `inputs`, or that
     imports all names of another."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -50,11 +51,11 @@ def form_of(tree: ast.Module) -> tuple[str, list[str]]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
         waiting += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in NAMING:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in naming:
             named.add("*")
         elif isinstance(node, ast.alias):
             named.add(node.asname or node.name)
-    if named & {*NAMING, "inputs", "*"}:
+    if named & {*naming, "inputs", "*"}:
         return "", []
     free = [node.name for node in functions if node.name.startswith("test_") and not ast.unparse(node.args)]
     return (TESTS, free) if free else (SCRIPT, [])

@@ -73,7 +73,7 @@ def _call(workload: Any, variant: str, size: str, batch: object) -> None:
 
 
 def _answer(
-    workload: ModuleType, variant: str, size: str, batch: object, memory: int, occupied: int, unfinished: bool = False
+    workload: Any, unavailable: type[Exception], memory: int, occupied: int, unfinished: bool = False, **case: Any
 ) -> dict:
     os.environ["RECORDER_MEMORY"], os.environ["RECORDER_OCCUPIED"] = str(memory), str(occupied)
     if unfinished:
@@ -82,20 +82,22 @@ def _answer(
         stream.write("1000")  # where the host's memory runs out, the system ends this process before any other
     try:
         device.require_fork()
-        return held(workload, variant, size, batch)
+        return held(workload, **case)
     except (Refused, device.DeviceUnavailable, device.NotMeasured) as refused:
         return {"refused": str(refused)}
+    except unavailable as error:
+        return {"unavailable": str(error)}
     except Exception as error:
         return {"failed": of_error(error)}
 
 
-def main(load: Callable[[str], ModuleType]) -> None:
+def main(load: Callable[[str], ModuleType], unavailable: type[Exception]) -> None:
     """Answers about the file that is named first, on the descriptor that is named second; what is printed besides goes to
     standard error. First a line says what can be asked, or why nothing; then one answers each line of standard input.
 
     A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied` (bytes of
     the card, and of it what something else holds), and perhaps `unfinished`: whether the device finishes only what the host
-    waits for. The answer is that of `held`, or has `refused` or `failed`: a sentence.
+    waits for. The answer is that of `held`, or has `refused`, `unavailable`, as the file raises it, or `failed`: a sentence.
     """
     path, descriptor = sys.argv[1:]
     with os.fdopen(int(descriptor), "w") as answers:
@@ -110,7 +112,7 @@ def main(load: Callable[[str], ModuleType]) -> None:
         say(json.dumps(known))
         for line in sys.stdin:
             try:
-                answer = counted.in_process(functools.partial(_answer, workload, **json.loads(line)))
+                answer = counted.in_process(functools.partial(_answer, workload, unavailable, **json.loads(line)))
             except RuntimeError as error:
                 answer = {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
             say(json.dumps(answer))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -22,6 +23,7 @@ from .processes import ROOT
 from .test_recorder import wheel
 
 EXAMPLE = ROOT / "docs" / "examples" / "transformer_step.py"
+PEAKS = {**dict.fromkeys(("peak_allocated", "peak_reserved", "peak_taken"), MIB), "queries": 0, "out_of_memory": False}
 
 
 def card(each: int, fixed: int, surely: int, at_most: int, asked: list[int]) -> Callable[[int], Try]:
@@ -45,7 +47,6 @@ def test_largest_batch_is_found_in_few_tries(each, start):
     fits, most = max(0, 86_000 // each), max(0, 96_000 // each)
     assert len(asked) == len(set(asked)) <= TRIES
     assert found.fits == fits
-    assert found.too_much is not None
     assert most < found.too_much <= max(most + 2, start)
 
 
@@ -108,9 +109,7 @@ def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused, said):
 )
 def test_what_would_make_bytes_wrong_is_refused_alone(tmp_path, monkeypatch, results, cuda, nvrtc, zero, said):
     devices = tmp_path / "devices.toml"
-    devices.write_text(
-        re.sub(rf"^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1, flags=re.MULTILINE)
-    )
+    devices.write_text(re.sub(rf"(?m)^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1))
     environment = wheel(tmp_path / "env", cuda=cuda, nvrtc=nvrtc)
     monkeypatch.setattr(answer, "create", lambda *_: environment)
     monkeypatch.setattr(answer, "build", lambda folder: build(folder, devices=cards(devices)))
@@ -120,15 +119,46 @@ def test_what_would_make_bytes_wrong_is_refused_alone(tmp_path, monkeypatch, res
     assert "peak allocated" not in asked.output
 
 
+def played(monkeypatch, says, *variants, example="transformer_step"):
+    """What `fit` says of an example, and how it ends, on two releases whose processes offer and say what is given."""
+
+    def begin(self, release, *_):
+        self.version, self.uncounted, self._wanted = release.version, 0, find("t4")
+        self.offer = {"variants": variants, "sizes": ["small", "large"], "batch": 4}
+        self._process = SimpleNamespace(tell=self.__dict__.update, close=list)
+
+    monkeypatch.setattr(answer, "made", lambda release, *_: release)
+    monkeypatch.setattr(Process, "__init__", begin)
+    monkeypatch.setattr(Process, "_answer", lambda self: says.get((self.version, self.variant), PEAKS))
+    ended = CliRunner().invoke(main, ["fit", str(EXAMPLE.with_stem(example)), "--from", "2.8.0", "--to", "2.9.0"])
+    return " ".join(ended.output.split()), ended.exit_code
+
+
+def test_a_file_that_names_no_functions_is_refused_before_anything_is_installed(monkeypatch, results):
+    for example in ("script", "import_time", "transformer_step"):
+        said, code = played(monkeypatch, {}, example=example)
+        assert (code, "names no functions" in said, "installed" in said) == (1, True, "step" in example)
+
+
+def test_a_function_that_fails_on_a_release_costs_no_other_number(monkeypatch, results):
+    why = {("2.8.0", "new"): {"unavailable": "needs torch >= 2.9."}, ("2.9.0", "old"): {"failed": "gone"}}
+    said, code = played(monkeypatch, why, "good", "new", "old")
+    assert (code, said.count("2.8.0 1.0 1.0"), said.count("2.9.0 1.0 1.0")) == (0, 2, 2)
+    assert re.search("good, small, batch 4 r.*'new' .* run on 2.8.0: needs torch >= 2.9. 'old' .* failed on 2.9", said)
+    assert played(monkeypatch, {(each, "new"): {"failed": "x"} for each in ("2.8.0", "2.9.0")}, "new")[1] == 1
+
+
 CONVOLUTION = """
 import torch
+from workloads import Unavailable
 def inputs(device):
     return torch.ones(1, 3, 32, 32, device=device), torch.ones(8, 3, 3, 3, device=device)
 def item(image, kernel):
     return float(image.sum())
-functions = {"convolution": torch.conv2d, "item": item}
+def new(image, kernel):
+    raise Unavailable("needs torch >= 9")
+functions = {"convolution": torch.conv2d, "item": item, "new": new}
 """
-
 
 SORT = """
 import torch
@@ -136,7 +166,6 @@ def inputs(device):
     return torch.zeros(100_000, dtype=torch.int64, device=device)
 functions = {"sort": torch.sort}
 """
-
 
 TWO_STREAMS = """
 import torch
@@ -200,7 +229,7 @@ def test_what_depends_on_a_device_that_may_not_have_finished_is_a_range(built, t
     """A block of 20 MiB that a second stream uses is free when that has finished: one is enough, or it takes all eight."""
     workload, block = tmp_path / "streams.py", 20 * MIB
     workload.write_text(TWO_STREAMS)
-    both = answer.count(built, find("t4", 1.2), workload, lambda _: None)
+    both = [*answer.count(built, find("t4", 1.2), workload, [], lambda _: None)]
     assert [each.reserved for each in both] == [(block, 8 * block), (block, block)]
     said = _answer(both, find("t4", 1.2))
     assert re.search(r"20\.0 +20\.0 to 160\.0", said)
@@ -219,9 +248,10 @@ def test_a_convolution_and_a_value_that_is_read_are_refused(built, tmp_path):
     workload = tmp_path / "convolution.py"
     workload.write_text(CONVOLUTION)
     with Process(built, find("t4"), workload) as process:
-        with pytest.raises(
-            UserError, match=r"'convolution' cannot be counted on 2\.15\.0\. It asks cuDNN .* only a GPU"
+        for name, said in (
+            ("convolution", r"'convolution' cannot be counted on 2\.15\.0\. It asks cuDNN .* only a GPU"),
+            ("item", "READS_BY_DESIGN"),
+            ("new", r"^'new' cannot run on 2\.15\.0: needs torch >= 9\.$"),
         ):
-            process.held("convolution", "", None, 0)
-        with pytest.raises(UserError, match="READS_BY_DESIGN"):
-            process.held("item", "", None, 0)
+            with pytest.raises(UserError, match=said):
+                process.held(name, "", None, 0)

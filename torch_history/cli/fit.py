@@ -1,9 +1,12 @@
 """The command `fit`: will an own workload still fit on a card after an upgrade? Counted, with no GPU."""
 
+import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from contract.own_file import CALLED, SCRIPT, form_of
 
 from ..system.errors import UserError
 from ..system.locks import alone
@@ -34,7 +37,7 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     """Count the memory that WORKLOAD takes on a GPU, without one.
 
     WORKLOAD is a file as for `run --workload` (docs/own-workload.md). If `inputs` has a parameter `batch`, the command
-    finds the largest batch that fits. Otherwise it tries each of `sizes`.
+    finds the largest batch that fits, in the first of `sizes`. Otherwise it tries each of them.
 
     Each release is installed once more than for `run`, without CUDA's libraries, in env/recorder. The command says first how
     many gigabytes that takes.
@@ -45,11 +48,13 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     """
     from ..measuring.subjects import OwnWorkload
     from ..measuring.upgrading.counted import find
-    from ..measuring.upgrading.fits import count, made, missing, needed
+    from ..measuring.upgrading.fits import NO_FUNCTIONS, count, made, missing, needed
 
     own, wanted = OwnWorkload.of(workload), find(gpu, memory)
     if own.requirements:
         raise UserError(f"{workload.name} has `requirements`, and `fit` counts on the recorder, which has only torch.")
+    if form_of(ast.parse(own.text.read_bytes()), CALLED)[0] == SCRIPT:
+        raise UserError(NO_FUNCTIONS.format(workload.name))
     suite, out = suites.load(), console()
     newest = suite.axis.find(last or "HEAD")
     named = {suite.axis.find(first or f"{newest.tag}^"), newest}
@@ -58,12 +63,15 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     what = needed(left, root) if left else f"{len(releases)} releases are installed."
     minutes = MINUTES_EACH * len(left) + MINUTES_TO_COUNT * len(releases)
     out.print(plain(f"{what} It takes about {minutes} minutes in all."))
-    counted = []
+    counted: list[Counted] = []
+    failed: list[str] = []
     with alone(root):
         for release in releases:
             built = made(release, root, lambda text: out.print(plain(text), style="dim"))
-            counted += count(built, wanted, own.path, lambda text: out.print(plain(text), style="dim"))
-    out.print(plain(_answer(counted, wanted)))
+            counted += count(built, wanted, own.path, failed, lambda text: out.print(plain(text), style="dim"))
+    if not counted:
+        raise UserError(" ".join(failed))
+    out.print(plain("\n\n".join([_answer(counted, wanted), *failed])))
 
 
 def _answer(counted: "list[Counted]", wanted: "Wanted") -> str:

@@ -18,7 +18,7 @@ PROGRAM = """
 from pathlib import Path
 from benchmarks import own
 from measure import fits
-fits.main(lambda path: own.load(Path(path), Path(path)))
+fits.main(lambda path: own.load(Path(path), Path(path)), own.Unavailable)
 """
 
 MIB = 2**20
@@ -132,6 +132,8 @@ class Process(contextlib.AbstractContextManager["Process"]):
         self._process.tell({**question, "unfinished": unfinished})
         answer = self._answer()
         what = f"'{variant}'" + (f" in size '{size}'" if size else "") + (f" with batch {batch}" if batch else "")
+        if "unavailable" in answer:
+            raise UserError(f"{what} cannot run on {self.version}: {answer['unavailable'].rstrip('.')}.")
         if "refused" in answer:
             raise UserError(f"{what} cannot be counted on {self.version}. {explained(answer['refused'])}")
         if "failed" in answer:

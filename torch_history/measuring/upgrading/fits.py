@@ -1,6 +1,6 @@
 """What fits on which release? The question asked of each release, and its answer in numbers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,8 @@ GIGABYTES_EACH = 2.5
 
 TRIES = 12
 """Batches that are tried at most, per release and card."""
+
+NO_FUNCTIONS = "{} names no functions, and `fit` counts what functions take: give it `functions`."
 
 Say = Callable[[str], None]
 
@@ -49,7 +51,7 @@ class Largest:
 
 @dataclass(frozen=True)
 class Counted:
-    """One function of the workload on one release. `at`: the size or batch of `allocated` and `reserved`, peaks in
+    """One function of the workload on one release. `at`: the size and batch of `allocated` and `reserved`, peaks in
     bytes where the card never runs out: if it has always finished, and if never before the host waits. `uncounted`: bytes
     that are not counted, at most. `batches`: what fits by batch, None where the file has no parameter `batch`. `sizes`:
     what fits by size, in the file's order."""
@@ -96,10 +98,16 @@ def _folder(release: Release, root: Path) -> Path:
     return root / f"{release.tag}-py{python_for(release)}"
 
 
-def count(built: Built, wanted: Wanted, workload: Path, say: Say) -> list[Counted]:
-    """Counts every function of the workload. Raises UserError where one cannot be counted."""
+def count(built: Built, wanted: Wanted, workload: Path, failed: list[str], say: Say) -> Iterator[Counted]:
+    """Counts every function of the workload, and adds to `failed` why one cannot be. Raises UserError where none can."""
     with Process(built, wanted, workload) as process:
-        return [_count(process, wanted, variant, say) for variant in process.offer["variants"]]
+        if not process.offer["variants"]:
+            raise UserError(NO_FUNCTIONS.format(workload.name))
+        for variant in process.offer["variants"]:
+            try:
+                yield _count(process, wanted, variant, say)
+            except UserError as error:
+                failed.append(str(error))
 
 
 def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:
@@ -114,7 +122,7 @@ def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:
     ends, memory, by_batch = process.ends(variant, sizes[0], batch, 0, UNLIMITED), wanted.memory, None
     if batch is not None:
         by_batch = largest(lambda of: attempt(sizes[0], of), batch, memory - process.uncounted, memory)
-    at, by_size = f"batch {batch}" if batch else sizes[0], () if by_batch else sizes
+    at, by_size = ", ".join(filter(None, (sizes[0], batch and f"batch {batch}"))), () if by_batch else sizes
     allocated, reserved = ((ends[0][peak], ends[1][peak]) for peak in ("peak_allocated", "peak_reserved"))
     found = by_batch, {size: attempt(size, None) for size in by_size}
     return Counted(process.version, variant, at, allocated, reserved, process.uncounted, *found)
