@@ -1,7 +1,6 @@
 """Commands that read results/ and say what is in it: `publish`, `compare`, `regressions`."""
 
 import contextlib
-import functools
 import gc
 import json
 import shlex
@@ -259,35 +258,6 @@ def regressions(
     Changes are steps, excursions and drifts. docs/verdicts.md defines them. Changes of one variant or one cause at one
     release are one finding.
     """
-    from ..analysis.compare import CannotCompare, choose_machine
-
-    gc.disable()  # what a short command makes goes with its process
-    suite = suites.load()
-    tell = functools.partial(
-        _tell_changes, suite, environment, questions, largest=largest, limit=limit, everything=everything
-    )
-    chosen = machine_of(suite.results, machine, (), environment, questions)
-    if tell(chosen) or machine:
-        return
-    longest = chosen
-    with contextlib.suppress(CannotCompare):
-        longest = choose_machine(suite.results, None, "", (), environment, questions)
-    if longest != chosen:
-        click.echo(f"\nResults of {longest}, which has the longest history:")
-        tell(longest)
-
-
-def _tell_changes(
-    suite: suites.Suite,
-    environment: str,
-    questions: tuple[str, ...],
-    machine: str,
-    *,
-    largest: bool,
-    limit: int,
-    everything: bool,
-) -> int:
-    """Prints what `regressions` finds on `machine`, and returns how many changes these are."""
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.labels import explained
@@ -295,17 +265,32 @@ def _tell_changes(
     from ..analysis.series import history
     from ..store.launches import read_on_axis
 
-    stored = history(read_on_axis(suite.results, machine, suite.axis, environment, questions))
-    found = steps.of_history(stored, suite.axis)
-    shown = (steps.largest(found) if largest else found)[: limit or None]
-    others = other_places(suite.results, machine, environment, stored)
-    told, say = said.tell(shown, stored, suite.results, machine, others), explained()
-    for each in said.one_by_one(told) if everything or largest else told:
-        click.echo(say(each.sentence, each.names))
-    for line in steps.unconnected(stored, suite.axis):
-        click.echo(line)
-    tally = Counter(step.verdict.shown for step in found)
-    words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
-    hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
-    click.echo(f"On {machine} in {environment}: {words}.{hidden}")
-    return len(found)
+    gc.disable()  # what a short command makes goes with its process
+    suite = suites.load()
+
+    def tell(machine: str) -> int:
+        """Prints what is found on a machine, and returns how many changes these are."""
+        stored = history(read_on_axis(suite.results, machine, suite.axis, environment, questions))
+        found = steps.of_history(stored, suite.axis)
+        shown = (steps.largest(found) if largest else found)[: limit or None]
+        others = other_places(suite.results, machine, environment, stored)
+        told, say = said.tell(shown, stored, suite.results, machine, others), explained()
+        for each in said.one_by_one(told) if everything or largest else told:
+            click.echo(say(each.sentence, each.names))
+        for line in steps.unconnected(stored, suite.axis):
+            click.echo(line)
+        tally = Counter(step.verdict.shown for step in found)
+        words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
+        hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
+        click.echo(f"On {machine} in {environment}: {words}.{hidden}")
+        return len(found)
+
+    chosen = machine_of(suite.results, machine, (), environment, questions)
+    if tell(chosen) or machine:
+        return
+    longest = chosen
+    with contextlib.suppress(said.CannotCompare):
+        longest = said.choose_machine(suite.results, None, "", (), environment, questions)
+    if longest != chosen:
+        click.echo(f"\nResults of {longest}, which has the longest history:")
+        tell(longest)
