@@ -2,6 +2,7 @@
 their wheels say, and their packages into `releases.lock`; what stands there is neither moved nor changed."""
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import requests
+from msgspec import to_builtins
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
@@ -169,18 +171,10 @@ def with_releases(text: str, new: Sequence[Release]) -> str:
 
 
 def _entry(release: Release) -> str:
-    pythons = ", ".join(f'"{python}"' for python in release.pythons)
-    reason = release.yanked.replace("\\", "\\\\").replace('"', '\\"')
-    lines = [
-        "[[release]]",
-        f'version = "{release.version}"',
-        f'date = "{release.date.isoformat()}"',
-        f'date_source = "{release.date_source}"',
-        f"pythons = [{pythons}]",
-        f'cuda = "{release.cuda}"',
-        *([f'yanked = "{" ".join(reason.split())}"'] if release.yanked else []),
-    ]
-    return "\n".join(lines) + "\n"
+    """In TOML, whose texts and lists are written as in JSON. What is empty is left out, but not the version of CUDA."""
+    fields = {**to_builtins(release), "yanked": " ".join(release.yanked.split())}
+    lines = [f"{name} = {json.dumps(of, ensure_ascii=False)}" for name, of in fields.items() if of or name == "cuda"]
+    return "\n".join(["[[release]]", *lines]) + "\n"
 
 
 def write(path: Path, text: str) -> None:
