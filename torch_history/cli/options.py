@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,13 @@ WHOLE_PATH = click.Path(path_type=Path, resolve_path=True)
 """A path of a file or a folder, made whole before the suite's folder becomes the working one."""
 
 
-def is_given(context: click.Context, option: click.Parameter) -> bool:
-    """Whether the command line has this option."""
-    return context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+def refuse_others(taken: Collection[str], why: str) -> None:
+    """Raises UsageError, with `why`, where the command line has an option `{}` that is none of those that are `taken`."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in taken and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(why.format(option.opts[0]))
 
 
 def form_of(as_json: bool, as_markdown: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .options import WHOLE_PATH, duration, is_given, python_option
+from .options import WHOLE_PATH, duration, python_option, refuse_others
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
@@ -153,7 +153,9 @@ def run(calibrates: bool, **options: Any) -> None:
             raise click.UsageError(f"{option} is about an installed torch: add --installed.")
     asked = Asked.of(**options)
     if calibrates:
-        _refuse_others(click.get_current_context())
+        refuse_others(CALIBRATING, "--calibrate measures the suite as it is, so it takes no {}.")
+        if len(asked.releases) > 1:
+            raise click.UsageError("--calibrate compares one release with itself. Name one.")
         sys.exit(0 if running.calibrated(asked) else 3)
     if asked.itself:
         raise click.UsageError("--itself says how to calibrate: add --calibrate.")
@@ -165,15 +167,6 @@ CALIBRATING = (
     *("calibrates", "itself", "releases", "lane", "device", "questions", "launches", "budget", "within", "again"),
     *("installed", "interpreter", "recorded_as"),
 )
-
-
-def _refuse_others(context: click.Context) -> None:
-    """Raises UsageError where an option is given that a calibration does not take."""
-    for option in context.command.params:
-        if option.name not in CALIBRATING and is_given(context, option):
-            raise click.UsageError(f"--calibrate measures the suite as it is, so it takes no {option.opts[0]}.")
-    if len(context.params["releases"]) > 1:
-        raise click.UsageError("--calibrate compares one release with itself. Name one.")
 
 
 class LikeRun(click.Command):

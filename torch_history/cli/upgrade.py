@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .explain import MINUTES
-from .options import duration, form_of, gigabytes, is_given, whole_lane
+from .options import duration, form_of, gigabytes, refuse_others, whole_lane
 from .output import say_taken
 from .requirements import SUFFIXES, move
 from .suite import DEFAULT_LANE
@@ -82,7 +82,8 @@ def upgrade(
 
     form = form_of(as_json, as_markdown)
     if workload.suffix.lower() in SUFFIXES:
-        _refuse_measuring(click.get_current_context())
+        why = "{} is for a file of your own. Requirements are read, and nothing is measured."
+        refuse_others(("workload", "new", "gpu", "lane", "as_json", "as_markdown"), why)
         said, can_work = move(workload, options["new"] or "", gpu or "", whole_lane(options["lane"]), form)
         click.echo(said)
         sys.exit(0 if can_work else FAILED)
@@ -108,14 +109,3 @@ def upgrade(
         sys.exit(NOTHING_RAN)
     if failing(found.comparison, limits):
         sys.exit(FAILED)
-
-
-def _refuse_measuring(context: click.Context) -> None:
-    """Raises UsageError where an option is given that says how to measure."""
-    for option in context.command.params:
-        if option.name not in ("workload", "new", "gpu", "lane", "as_json", "as_markdown") and is_given(
-            context, option
-        ):
-            raise click.UsageError(
-                f"{option.opts[0]} is for a file of your own. Requirements are read, and nothing is measured."
-            )
