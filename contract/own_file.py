@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from .metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY
 
@@ -37,6 +38,19 @@ LONGEST_NAME = 100
 
 NEEDED = ".needs"
 """The ending of a file that is kept with the text of a user's file: the digests of the files that it needs."""
+
+
+def assigned(tree: ast.Module) -> dict[str, Any]:
+    """The names that a file gives at its top -> the tree of the value, None where it is no assignment."""
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = None
+        elif isinstance(node, ast.Assign):
+            found.update({target.id: node.value for target in node.targets if isinstance(target, ast.Name)})
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node.value
+    return found
 
 
 def form_of(tree: ast.Module, naming: Collection[str] = NAMING) -> tuple[str, list[str]]:

@@ -94,8 +94,8 @@ class Laboratory:
     def evidence(self) -> Sequence[Known]:
         return self.known
 
-    def not_there(self) -> Mapping[Any, Known]:
-        return {}
+    def not_there(self) -> Sequence[Known]:
+        return []
 
     def _launches(self, key: Any, tag: str, number: int) -> list[Launch]:
         names = [name for name in self.slower if not key[1] or (repr(name), "''") in key[1]]

@@ -141,12 +141,9 @@ def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
     return own
 
 
-def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, tuple[str, str]], Known]:
+def not_there(results: Path, machine: str, version: str) -> list[Known]:
     """Of an own file in this `version`, what was looked for and not seen again, and what was found."""
-    return {
-        (Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one
-        for one in _known(results, machine, stored.NOT_LOOKED_INTO, version)
-    }
+    return _known(results, machine, stored.NOT_LOOKED_INTO, version)
 
 
 def unconfirmed(results: Path, machine: str, found: History) -> dict[tuple[str, str], dict[Series, None]]:

@@ -19,7 +19,7 @@ from asv import util
 from asv.environment import ExistingEnvironment
 from packaging.version import InvalidVersion, Version
 
-from contract.own_file import KEYS, LITERALS, NEEDED, SCRIPT, TESTS, form_of, nearest
+from contract.own_file import KEYS, LITERALS, NEEDED, SCRIPT, TESTS, assigned, form_of, nearest
 from contract.request import Request
 from contract.surroundings import KEEP
 from recorder import Refused
@@ -123,23 +123,10 @@ def question_of(path: Path) -> str:
     return re.sub(r"\W", "_", path.stem)
 
 
-def _assigned(tree: ast.Module) -> dict[str, ast.expr | None]:
-    """The names that the file gives at its top -> the value, None where it is no assignment."""
-    found: dict[str, ast.expr | None] = {}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = None
-        elif isinstance(node, ast.Assign):
-            found |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node.value
-    return found
-
-
 def _literals(tree: ast.Module, name: str) -> dict[str, Any]:
     """What the file says that is read before it is run. Raises SessionError where that is not written out."""
     found: dict[str, Any] = {}
-    for key, value in _assigned(tree).items():
+    for key, value in assigned(tree).items():
         if key not in LITERALS or value is None:
             continue
         try:
@@ -164,7 +151,7 @@ def _requirements(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
 def _refuse_misspelled(tree: ast.Module, name: str) -> None:
     """Raises SessionError where a name that the file gives and never uses is nearly one of those that are read of it."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    given = _assigned(tree)
+    given = assigned(tree)
     for key in given.keys() - used - set(KEYS):
         if meant := nearest(key, set(KEYS) - given.keys()):
             raise SessionError(

@@ -5,9 +5,10 @@ import functools
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED, metrics_of
-from contract.own_file import CLASSES, NEEDED
+from contract.own_file import CLASSES, NEEDED, assigned
 
 from ..system.files import warn
 from ..system.program import SOURCES
@@ -64,16 +65,8 @@ def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str
 
 
 @functools.cache
-def _assigned(path: Path) -> dict[str, ast.expr]:
-    """Name -> what the module assigns to it."""
-    body = ast.parse(path.read_bytes()).body
-    return {
-        target.id: node.value
-        for node in body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+def _assigned(path: Path) -> dict[str, Any]:
+    return assigned(ast.parse(path.read_bytes()))
 
 
 def _questions(path: Path) -> list[tuple[str, str]]:

@@ -14,7 +14,6 @@ from rich.console import Console
 from contract.request import Request
 
 from ...analysis.causes import Known, evidence, not_there
-from ...analysis.series import Series
 from ...releases import environments
 from ...releases.axis import Axis
 from ...store.launches import Launch, read_environment
@@ -111,8 +110,8 @@ class Sessions:
         """What `torch-history explain` has found of the file's changes."""
         return evidence(Path(self.conf.results_dir), self.machine, self.own.digest)
 
-    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], Known]:
-        """Series and the two releases between which `explain` did not see its change again -> what it says of that."""
+    def not_there(self) -> Sequence[Known]:
+        """What `torch-history explain` says of changes that it did not see again."""
         return not_there(Path(self.conf.results_dir), self.machine, self.own.digest)
 
     def _session(

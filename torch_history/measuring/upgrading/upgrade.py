@@ -178,7 +178,7 @@ class Upgrade:
         """What is known so far; None where nothing is."""
         if self.ends is None or not self.ends.changes:
             return None
-        known = self.laboratory.evidence()
+        known = [*self.laboratory.evidence(), *self.laboratory.not_there()]
         looked = {(Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one for one in known}
         rows = [Row(change, tuple(self._places(change.series))) for change in self.driving]
         measured = self.search.measured | {0, len(self.tags) - 1}
@@ -193,7 +193,7 @@ class Upgrade:
             file, lane, self.laboratory.device, self.tags, tuple(self.tags[at] for at in sorted(measured)),
             replace(self.ends, file=file, results=returned, axis=self.tags), tuple(rows), dict(self.left_out),
             replace(self.search, most=None).best() is not None, left, not self.is_complete, self.is_spent, reused,
-            packages, {**looked, **self.laboratory.not_there()},
+            packages, looked,
         )  # fmt: skip
 
     def tell_again(self) -> None:
