@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from typing import Union
+
+Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+
+
+def definitions(node: ast.AST, within: str = "") -> Iterator[tuple[str, Definition]]:
+    """Functions and classes below `node` with their qualified names, also under a condition; the inner ones first."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from definitions(child, f"{within}{child.name}.")
+            yield within + child.name, child
+        else:
+            yield from definitions(child, within)
 
 
 def bare(function: ast.AST) -> ast.AST:

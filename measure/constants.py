@@ -27,7 +27,11 @@ def keep(library: str = LIBRARY) -> list[tuple[int, int]]:
     """Puts a copy of what this process only reads of `library` (no code) in its place and returns where: (address, bytes).
     There is nothing where it is not loaded. A copy is memory of the process itself, which is
     mapped whole, stays, and is so in every process that is forked from this one."""
-    return [(begin, size) for begin, size in _read_only(library) if _keep(begin, size)]
+    return [
+        (begin, end - begin)
+        for begin, end, permissions, _, path in mapped()
+        if permissions == "r--p" and Path(path).name == library and _keep(begin, end - begin)
+    ]
 
 
 def read(places: list[tuple[int, int]]) -> int:
@@ -66,12 +70,11 @@ def _libc() -> ctypes.CDLL:
     return libc
 
 
-def _read_only(library: str) -> list[tuple[int, int]]:
-    """Where this process has what it can read of `library` and neither write nor execute: (address, bytes)."""
+def mapped() -> list[tuple]:
+    """Begin, end, permissions, offset and path of each range of this process's memory; no path where no file is there."""
     found = []
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        addresses, permissions, *_, path = line.split(None, 5)
-        if permissions == "r--p" and Path(path).name == library:
-            begin, end = (int(address, 16) for address in addresses.split("-"))
-            found.append((begin, end - begin))
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        addresses, permissions, offset, _, _, *path = line.split(None, 5)
+        begin, end = (int(address, 16) for address in addresses.split("-"))
+        found.append((begin, end, permissions, int(offset, 16), "".join(path)))
     return found

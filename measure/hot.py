@@ -16,9 +16,10 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from contract.bare import bare
+from contract.bare import bare, definitions
 
 from . import explain
+from .constants import mapped
 
 KERNEL, UNNAMED = "[kernel]", "[code made at run time]"
 
@@ -28,27 +29,16 @@ def running(call: Callable[[], object], length: float, file: str) -> dict:
     [share of the operators' own time, calls a call, share with all that it calls]. `functions`: name -> [calls a call,
     digest]; that of a function outside site-packages is empty. Raises CannotProfile where perf cannot look."""
     explain.by_symbol(call, length, file)
-    samples = _samples(file, _mapped())
+    samples = _samples(file, [one for one in mapped() if "x" in one[2]])
     os.unlink(file)
     return {"samples": samples, "operators": _operators(call), "functions": _functions(call)}
 
 
-def _mapped() -> list:
-    """Begin, end, offset and path of each range of this process' memory that can run."""
-    found = []
-    with open("/proc/self/maps", encoding="utf-8") as lines:
-        for line in lines:
-            parts = line.strip().split(None, 5)
-            if "x" in parts[1]:
-                begin, end = (int(part, 16) for part in parts[0].split("-"))
-                found.append((begin, end, int(parts[2], 16), parts[5] if len(parts) > 5 else UNNAMED))
-    return found
-
-
-def _samples(file: str, mapped: list) -> dict:
+def _samples(file: str, ranges: list) -> dict:
+    """Library -> offset -> samples in a file of perf's; `ranges` of memory that can run are as `mapped` has them."""
     command = ["perf", "script", "-i", file, "--no-inline", "-F", "ip", "--symfs", "/nonexistent"]
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    begins = [begin for begin, *_ in mapped]
+    begins = [begin for begin, *_ in ranges]
     found: dict = defaultdict(Counter)
     for word in text.split():
         address = int(word, 16)
@@ -56,8 +46,8 @@ def _samples(file: str, mapped: list) -> dict:
         path, offset = UNNAMED, 0
         if address >> 47:
             path = KERNEL
-        elif place >= 0 and address < mapped[place][1] and mapped[place][3].startswith("/"):
-            path, offset = mapped[place][3], address - mapped[place][0] + mapped[place][2]
+        elif place >= 0 and address < ranges[place][1] and ranges[place][4].startswith("/"):
+            path, offset = ranges[place][4], address - ranges[place][0] + ranges[place][3]
         found[path][offset] += 1
     return found
 
@@ -107,16 +97,8 @@ def _digests(path: str) -> dict:
     except (OSError, SyntaxError, ValueError):
         return {}
     found: dict = {}
-    _walk(tree, "", found)
+    for name, node in definitions(tree):
+        if not isinstance(node, ast.ClassDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            found[first] = name, hashlib.blake2b(ast.dump(bare(node)).encode(), digest_size=8).hexdigest()
     return found
-
-
-def _walk(node: ast.AST, prefix: str, found: dict) -> None:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
-            _walk(child, f"{prefix}{child.name}.", found)
-            code = ast.dump(bare(child)).encode()
-            found[first] = f"{prefix}{child.name}", hashlib.blake2b(code, digest_size=8).hexdigest()
-        else:
-            _walk(child, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix, found)

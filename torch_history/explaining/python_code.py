@@ -2,10 +2,9 @@
 
 import ast
 import difflib
-from collections.abc import Iterator
 from pathlib import Path
 
-from contract.bare import bare
+from contract.bare import bare, definitions
 
 MOST_LINES = 20  # of a difference, those that are shown
 CONTEXT = 1  # unchanged lines around a change
@@ -31,23 +30,6 @@ def _source(folder: Path, path: str, qualified: str) -> str | None:
             tree = ast.parse(file.read_text(encoding="utf-8"))
         except (OSError, SyntaxError, ValueError):
             return None
-        node = _named(tree, qualified.split("."))
+        node = dict(definitions(tree)).get(qualified)  # of several the last one, as Python would run it
         return ast.unparse(ast.fix_missing_locations(bare(node))) if node else None
     return None
-
-
-def _named(node: ast.AST, names: list[str]) -> ast.AST | None:
-    """The definition below `node` that bears `names` one within the other; the last one, as Python would run it."""
-    if not names:
-        return node
-    found = [child for child in _definitions(node) if child.name == names[0]]
-    return next((inner for child in reversed(found) if (inner := _named(child, names[1:]))), None)
-
-
-def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Functions and classes that are defined in `node` itself, also under a condition, and not within one another."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield child
-        else:
-            yield from _definitions(child)
