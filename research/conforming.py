@@ -15,7 +15,6 @@ import json
 import os
 import sys
 import unittest
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,32 +45,21 @@ def offered(loaded: ModuleType, wanted: list[str]) -> list[tuple[str, str]]:
     return found
 
 
-def without_values(compare: Callable[..., None]) -> Callable[..., None]:
-    """TestCase.assertEqual that takes two tensors of one shape, type and device for equal."""
+def ended(case: unittest.TestCase) -> dict[str, Any]:
+    """`outcome`: passed, skipped, failed or raised; `why` in full and `said`, its last line; `unanswered`: what the recorder
+    could not answer, in words; `read_backs` and `queries`: how many."""
+    of_torch = utilities().TestCase
+    compare, holds = of_torch.assertEqual, of_torch.assertTrue
 
     def equal(self: unittest.TestCase, one: Any, other: Any, *arguments: Any, **named: Any) -> None:
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
             one, other = ((each.shape, each.dtype, each.device) for each in (one, other))
-        return compare(self, one, other, *arguments, **named)
-
-    return equal
-
-
-def without_truth(holds: Callable[..., None]) -> Callable[..., None]:
-    """TestCase.assertTrue that takes a tensor for true."""
+        compare(self, one, other, *arguments, **named)
 
     def true(self: unittest.TestCase, it: Any, *arguments: Any, **named: Any) -> None:
         holds(self, isinstance(it, torch.Tensor) or it, *arguments, **named)
 
-    return true
-
-
-def ended(case: unittest.TestCase) -> dict[str, Any]:
-    """`outcome`: passed, skipped, failed or raised; `why` in full and `said`, its last line; `unanswered`: what the recorder
-    could not answer, in words; `read_backs` and `queries`: how many."""
-    common_utils = utilities()
-    common_utils.TestCase.assertEqual = without_values(common_utils.TestCase.assertEqual)
-    common_utils.TestCase.assertTrue = without_truth(common_utils.TestCase.assertTrue)
+    of_torch.assertEqual, of_torch.assertTrue = equal, true
     result = unittest.TestResult()
     with recording() as recorded:
         case.run(result)
