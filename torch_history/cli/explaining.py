@@ -2,6 +2,7 @@
 
 import functools
 import math
+import operator
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -87,12 +88,10 @@ class Context:
 
     def known(self, series: Series, old: str, new: str) -> Evidence | None:
         """What is stored of a series between two tags, unless the times scattered too much to tell."""
-        for found in causes.read(self.results, self.machine["machine"]):
-            of = Series(found.environment, found.benchmark, found.parameters)
-            is_of = (of, found.version, found.old, found.new) == (series, self.version(series), old, new)
-            if is_of and found.verdict != "INCONCLUSIVE":
-                return found
-        return None
+        wanted = (*series, self.version(series), old, new)
+        names = operator.attrgetter("environment", "benchmark", "parameters", "version", "old", "new")
+        every = causes.read(self.results, self.machine["machine"])
+        return next((one for one in every if names(one) == wanted and one.verdict != "INCONCLUSIVE"), None)
 
     def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
         """Both releases, installed where they are not, each with what the own file requires. Raises InstallationError."""

@@ -34,14 +34,11 @@ def whole_lane(value: str) -> str:
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
 
 
-def from_here(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """A path as seen from the caller's folder; a name such as `python3` is looked up on PATH. No link is followed."""
-    return os.path.abspath(value) if value and os.sep in value else value
-
-
 def python_option(about: str, default: str = "python3") -> Callable[[Any], Any]:
-    """The option --python of a command that asks an interpreter's own torch; None where it is not given."""
-    return click.option("--python", "interpreter", callback=from_here, help=f"{about} [default: {default}]")
+    """The option --python of a command that asks an interpreter's own torch; None where it is not given. A path is as seen
+    from the caller's folder, no link is followed; a name such as `python3` is looked up on PATH."""
+    absolute = lambda _context, _option, value: os.path.abspath(value) if os.sep in (value or "") else value  # noqa: E731
+    return click.option("--python", "interpreter", callback=absolute, help=f"{about} [default: {default}]")
 
 
 def site_address(_context: click.Context, _option: click.Parameter, value: str) -> str:

@@ -61,17 +61,13 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 
     with naming(target):
         index = publish_site(conf, suite.axis, target, url, begin, here)
-    opens = _opens(index, here, here in machines_in(Path(conf.results_dir)))
-    out.print(plain(f"The site is in {index}. Open that file in a browser. It opens on {opens}."))
-
-
-def _opens(index: Path, here: str, is_measured: bool) -> str:
-    """The lane on which a site opens, and whether it is of the machine `here`."""
     lane, *_ = json.loads((index.parent / "data" / "index.json").read_text(encoding="utf-8"))["lanes"]
-    if lane["machine"] == here:
-        return f"the newest results, of this machine, {here}"
-    said = f"results of this machine, {here}, are older" if is_measured else f"{here} has no results"
-    return f"the newest results, {lane['newest']} of another machine, {lane['machine']}: {said}"
+    opens = f"of this machine, {here}"
+    if lane["machine"] != here:
+        is_measured = here in machines_in(Path(conf.results_dir))
+        said = f"results of this machine, {here}, are older" if is_measured else f"{here} has no results"
+        opens = f"{lane['newest']} of another machine, {lane['machine']}: {said}"
+    out.print(plain(f"The site is in {index}. Open that file in a browser. It opens on the newest results, {opens}."))
 
 
 @click.command(

@@ -18,8 +18,6 @@ FAILED = 3
 
 NOTHING_RAN = 4
 
-INSTALLED = "installed"
-
 EXPLAIN_BUDGET = "30m"
 """For --explain without a time: three explanations at least."""
 
@@ -101,7 +99,7 @@ def upgrade(
         raise click.BadParameter(f"one time takes about {MINUTES} minutes", param_hint="--explain")
     own = upgrading.OwnWorkload.of(workload)
     say_taken(own)
-    old = upgrading.installed_version(os.environ) if old == INSTALLED else old
+    old = upgrading.installed_version(os.environ) if old == "installed" else old
     asked = upgrading.Asked(file=str(workload), own=own, old=old, explaining=explaining or 0.0, **options)
     words = upgrading.FORMS[form]
     found = upgrading.upgraded(asked, lambda answer: click.echo(words(answer, failing(answer.comparison, limits))))

@@ -147,7 +147,7 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"v*/{MARK}"))
 
 
-def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: Path) -> Path:
+def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: Path) -> None:
     """Moves an unpacked release into an environment, `folder`/<tag>. Raises UserError where it does not fit."""
     _refuse_misfit(about, machine)
     target = folder / about.release
@@ -170,7 +170,6 @@ def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: 
                 (farm / child.name).symlink_to(child.resolve())
         _refuse_missing(about, farm)
         _finish(target, origin, own, about, machine, about.release)
-    return target
 
 
 @contextlib.contextmanager

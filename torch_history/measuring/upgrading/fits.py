@@ -43,11 +43,6 @@ class Largest:
         """The batches that were tried with neither answer, in order."""
         return sorted(batch for batch, each in self.tries.items() if each.outcome is Outcome.UNCLEAR)
 
-    @property
-    def orderly(self) -> bool:
-        """Whether no larger batch fits where a smaller one does not; else memory does not grow with the batch."""
-        return self.too_much is None or self.fits < self.too_much
-
 
 @dataclass(frozen=True)
 class Counted:
@@ -131,7 +126,7 @@ def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:
 def said_of(found: Largest) -> str:
     """Which batches fit, in a sentence."""
     tries = f"{len(found.tries)} tries"
-    if not found.orderly:
+    if found.too_much is not None and found.fits >= found.too_much:  # so memory does not grow with the batch
         return f"INCONCLUSIVE: a batch of {found.too_much} does not fit and one of {found.fits} does ({tries})"
     fits = f"{found.fits} fits" if found.fits else "none fits surely"
     smaller = [f"{batch:,}" for batch in found.unclear if batch < found.fits]
