@@ -30,20 +30,10 @@ from contract.surroundings import kept
 from contract.words import storable
 
 from ..releases.environments import refusals
+from ..store import launches
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..store.launches import (
-    ENVIRONMENTS,
-    Case,
-    Digest,
-    Launch,
-    Returned,
-    Size,
-    append_environment,
-    append_launches,
-    digest_of,
-    new_session,
-)
+from ..store.launches import Case, Launch, Returned
 from ..system.errors import SessionError
 from ..system.files import is_number, parse, set_aside, write_atomically
 
@@ -124,8 +114,8 @@ Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 class Kept(Returned, frozen=True):
     """`items`: the numbers kept of each of `tensors`; `files`: those of this call and of another on equal inputs."""
 
-    items: tuple[Size, ...] = ()
-    files: tuple[Digest, ...] = ()
+    items: tuple[launches.Size, ...] = ()
+    files: tuple[launches.Digest, ...] = ()
 
 
 class _Facts(Struct):
@@ -198,7 +188,7 @@ class RecordedResults(Results):
     next result was measured; `tag` is the release, where the results go by another name; `node` says where this process
     runs, if it is one of a fleet's."""
 
-    session = new_session()
+    session = launches.new_session()
     round = 0
     conditions: dict[str, Any] | None = None
     tag = ""
@@ -273,7 +263,7 @@ class RecordedResults(Results):
         if self._environment and "libraries" in facts:
             self._environment = {**self._environment, "libraries": facts.pop("libraries")}
         if self._environment:
-            facts["environment"] = digest_of(self._environment)
+            facts["environment"] = launches.digest_of(self._environment)
         if chosen:
             self._recorded.append(
                 Launch(
@@ -300,10 +290,10 @@ class RecordedResults(Results):
         if (self._commit_hash, self._env_name) in refusals:
             return
         path = Path(result_dir, self._filename)
-        append_launches(path.with_suffix(".jsonl"), self._recorded)
+        launches.append_launches(path.with_suffix(".jsonl"), self._recorded)
         self._recorded = []
         if self._environment:
-            append_environment(path.with_suffix(ENVIRONMENTS), self._environment)
+            launches.append_environment(path.with_suffix(launches.ENVIRONMENTS), self._environment)
         if self._details:
             add_details(path.with_suffix(DETAILS), self.session, self._details)
             self._details = {}

@@ -10,20 +10,8 @@ from packaging.version import Version
 
 from contract.metrics import CALL_MARGIN, MARGIN
 
-from ..analysis import code, power
-from ..analysis.calibration import (
-    FOLDER,
-    IN_SINGLE,
-    LEAST_HELD,
-    MOST_FALSE,
-    MOST_UNTOLD,
-    NOMINAL,
-    Calibration,
-    Share,
-    files,
-    per_cent,
-    read,
-)
+from ..analysis import calibration, code, power
+from ..analysis.calibration import IN_SINGLE, LEAST_HELD, MOST_FALSE, MOST_UNTOLD, NOMINAL, per_cent
 from ..analysis.markdown import escape
 from ..analysis.power import ALL, LaneEvidence
 from ..analysis.verdicts import FALSE_RATE
@@ -48,7 +36,7 @@ the release a third time, with delays of 5, 10 or 20 % of a call, each planted i
 times as much in single calls of a sequence. Changes in half of all cases are easier to find than one alone. Counts are
 measured with one more operator, with 4 KiB more at the peak, and with a failure in every case. Sessions, rounds, budget and
 verdicts are those of results. The margin is {MARGIN:.0%}, and {CALL_MARGIN:.0%} for single calls. At most {FALSE_RATE:.0%}
-of the reported changes may be false. The measurements are in `results/<machine>/{FOLDER}/`.
+of the reported changes may be false. The measurements are in `results/<machine>/{calibration.FOLDER}/`.
 """
 
 
@@ -56,9 +44,9 @@ def document(results: Path, lanes_of: Mapping[str, Sequence[LaneEvidence]]) -> s
     """docs/generated/calibration.md: of each machine which changes verdicts find in the history of its lanes, and what its
     calibrations showed. A file that holds none is left out, which a warning says."""
     said = {machine: [words] for machine, lanes in lanes_of.items() if (words := of_history(lanes))}
-    for path in files(results):
+    for path in calibration.files(results):
         try:
-            calibrated = text(read(path))
+            calibrated = text(calibration.read(path))
         except SessionError as error:
             warn(str(error))
         else:
@@ -114,7 +102,7 @@ def _missed(aims: Sequence[str]) -> list[str]:
     return ["Aims missed:", "", *(f"- {escape(one)}" for one in aims)] if aims else ["Aims missed: none."]
 
 
-def text(found: Calibration) -> str:
+def text(found: calibration.Calibration) -> str:
     """The report, in Markdown that reads well in a terminal too."""
     processes = sum(len(launch.cases) for launch in found.launches if launch.duration)
     minutes = sum(launch.duration for launch in found.launches) / 60
@@ -146,7 +134,7 @@ def text(found: Calibration) -> str:
     return "\n".join([*lines, *_missed(found.missed)]) + "\n"
 
 
-def _table(first: str, hits: str, rows: Sequence[Share]) -> list[str]:
+def _table(first: str, hits: str, rows: Sequence[calibration.Share]) -> list[str]:
     """Those of which there are any."""
     shown = [
         f"| {of.words} | {of.series} | {of.hits} | {per_cent(of.share)} | {of.aim:.0%} |" for of in rows if of.series
