@@ -32,8 +32,7 @@ def steady(series: Iterable[Series]) -> Flags:
 
 def moves(series: Sequence[Series], size: float) -> Array:
     """The logarithm of a planted change of each series (series x 1)."""
-    moved: Array = np.log1p(np.where(steady(series), size, IN_SINGLE * size))[:, None]
-    return moved
+    return np.log1p(np.where(steady(series), size, IN_SINGLE * size))[:, None]
 
 
 def directions(evidence: Evidence, rates: Array | None = None) -> NDArray[np.int_]:

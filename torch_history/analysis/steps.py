@@ -238,8 +238,7 @@ class Chain:
             sizes, covariance = self.explained(shapes)
             right = right - cross @ sizes
             own = own - np.einsum("mk,kl,ml->m", cross, covariance, cross)
-        gain: Array = np.where(own > 1e-9, right * np.abs(right) / np.maximum(own, 1e-9), 0.0)
-        return gain
+        return np.where(own > 1e-9, right * np.abs(right) / np.maximum(own, 1e-9), 0.0)
 
     def cost(self, shapes: Array, jumps: Sequence[int]) -> float:
         """What shapes leave unexplained, and the price of the jumps among them."""
@@ -337,8 +336,7 @@ def drift_of(chain: Chain) -> tuple[int, int] | None:
 def drift_weights(chain: Chain, first: int, last: int, jumps: Iterable[int]) -> Array:
     """The difference of a drift's ends less that of each pair within it at which the level jumps."""
     inside = [chain.between(k, k + 1) for k in jumps if first <= k < last]
-    weights: Array = chain.between(first, last) - sum(inside, np.zeros(len(chain.tags)))
-    return weights
+    return chain.between(first, last) - sum(inside, np.zeros(len(chain.tags)))
 
 
 def _is_drift(chain: Chain, first: int, last: int, jumps: Iterable[int], price: float) -> bool:

@@ -85,8 +85,7 @@ class Evidence:
 
     def half(self, confidence: Array | float) -> Array:
         """Of the interval that holds the logarithm of the ratio with this confidence."""
-        half: Array = special.stdtrit(self.freedom, (1 + np.asarray(confidence)) / 2) * self.error
-        return half
+        return special.stdtrit(self.freedom, (1 + np.asarray(confidence)) / 2) * self.error
 
     def interval(self, confidence: float) -> tuple[Array, Array]:
         """Of the ratio new / old."""
@@ -222,8 +221,7 @@ def error_rates_if_told(evidence: Evidence) -> Array:
 
 def _chances(evidence: Evidence) -> Array:
     """What `_error_rates` counts: of estimates within the margin 1, NaN of none."""
-    chances: Array = np.where(np.isnan(evidence.shift) | evidence.beyond, evidence.p_value, 1.0)
-    return chances
+    return np.where(np.isnan(evidence.shift) | evidence.beyond, evidence.p_value, 1.0)
 
 
 def _error_rates(chances: Array) -> Array:
