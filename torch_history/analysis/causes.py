@@ -208,7 +208,8 @@ def why(
             certain = _found(change, ends) or _answered(change, old, new) or (moved_beside if is_fusion else None)
             changed = (code or {}).get(change.series)
             in_wheels = Because(in_code(changed, old, new), Basis.CODE) if changed else None
-            because = _of_evidence(change, ends, theirs, certain, in_wheels, bool(changed and changed.is_cause))
+            certain = certain or (in_wheels if changed and changed.is_cause else None)
+            because = _of_evidence(change, ends, theirs, certain, in_wheels)
             worst = of_case.get("worst_call")
             is_worst = change.series.metric == "worst_over_median" and worst and worst.verdict is change.verdict
             if not because and worst and is_worst and _weighs(worst, change):
@@ -237,22 +238,16 @@ def _beside(change: Change, of_case: Mapping[str, Change]) -> Because | None:
 
 
 def _of_evidence(
-    change: Change,
-    ends: Ends,
-    known: Sequence[Known],
-    certain: Because | None = None,
-    changed: Because | None = None,
-    is_cause: bool = False,
+    change: Change, ends: Ends, known: Sequence[Known], certain: Because | None = None, changed: Because | None = None
 ) -> Because | None:
     """What is known of a change, the first of: what was switched off on this machine and made the difference; the `certain`
-    cause, which was found by hand or is a fusion; code that changed and holds the whole difference; that a change was taken
+    cause: found by hand, a fusion, or code that changed and holds the whole difference; that a change was taken
     back; what another machine showed; where the time goes; and what else the code of both wheels says."""
     found = [one for one in known if one.verdict in FOUND_ON]
     here, elsewhere = ([one for one in found if bool(one.seen_on) is away] for away in (False, True))
     return (
         _explained(change, ends, [one for one in here if one.by_lever])
         or certain
-        or (changed if is_cause else None)
         or _left(change, ends[0], here)
         or _explained(change, ends, [one for one in elsewhere if one.by_lever])
         or changed
