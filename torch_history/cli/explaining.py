@@ -22,7 +22,8 @@ from ..analysis.compare import choose_machine, releases_of
 from ..analysis.series import Series
 from ..analysis.verdicts import difference, human
 from ..explaining import finding
-from ..explaining.launching import CannotExplain, LaunchFailed, Side, Subject
+from ..explaining.explanation import Say
+from ..explaining.launching import CannotExplain, LaunchFailed, Side, Sides, Subject
 from ..explaining.verdict import KINDS
 from ..measuring.machine import asked as requested
 from ..measuring.machine import decided, describe
@@ -50,21 +51,24 @@ Told = tuple[str, str, Series]
 
 @dataclass(frozen=True)
 class Context:
-    """Of what series are explained and where the evidence goes; `own` is the file that they are functions of."""
+    """Of what series are explained and where the evidence goes; `own` is the file that they are functions of. `again`:
+    whether what is stored is explained once more; `prepare` is called with two releases before they are installed."""
 
     suite: Suite
     request: Request
     lane: str
     own: OwnWorkload | None = None
+    again: bool = False
+    prepare: Callable[[tuple[str, str]], None] = lambda tags: None
 
     @classmethod
-    def of(cls, suite: Suite, lane: str, own: OwnWorkload | None) -> "Context":
+    def of(cls, suite: Suite, lane: str, own: OwnWorkload | None, **more: Any) -> "Context":
         """With what the surroundings ask for, and the threads that an own file asks for. Raises UserError."""
         request = requested()
         request = decided(replace(request, threads=own.threads) if own and own.threads else request)
         if request.device != "cpu":
             raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
-        return cls(suite, request, lane, own)
+        return cls(suite, request, lane, own, **more)
 
     @property
     def workload(self) -> str:
@@ -73,6 +77,11 @@ class Context:
     @property
     def results(self) -> Path:
         return self.own.folder / "results" if self.own else self.suite.results
+
+    @functools.cached_property
+    def conf(self) -> Any:
+        """asv's configuration."""
+        return self.suite.config()
 
     @functools.cached_property
     def machine(self) -> dict[str, str]:
@@ -87,20 +96,23 @@ class Context:
         return self.own.digest if self.own else sources.here().get(series.benchmark, "")
 
     def known(self, series: Series, old: str, new: str) -> Evidence | None:
-        """What is stored of a series between two tags, unless the times scattered too much to tell."""
+        """What is stored of a series between two tags and counts, unless the times scattered too much to tell."""
+        if self.again:
+            return None
         wanted = (*series, self.version(series), old, new)
         names = operator.attrgetter("environment", "benchmark", "parameters", "version", "old", "new")
         every = causes.read(self.results, self.machine["machine"])
         return next((one for one in every if names(one) == wanted and one.verdict != "INCONCLUSIVE"), None)
 
-    def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
+    def sides(self, old: str, new: str) -> Sides:
         """Both releases, installed where they are not, each with what the own file requires. Raises InstallationError."""
-        environment = environments.ReleaseEnvironment(conf, self.lane, {}, {})
+        self.prepare((old, new))
+        environment = environments.ReleaseEnvironment(self.conf, self.lane, {}, {})
         environment.needed = self.own.requirements if self.own else ()
         found = []
-        for tag in tags:
-            environment.install_project(conf, get_repo(conf), tag)
-            python = Path(conf.env_dir).resolve() / f"{tag}-py{self.lane}" / "bin" / "python"
+        for tag in (old, new):
+            environment.install_project(self.conf, get_repo(self.conf), tag)
+            python = Path(self.conf.env_dir).resolve() / f"{tag}-py{self.lane}" / "bin" / "python"
             added = str(environment.added or "")
             found.append(Side(tag, python, {"PYTHONPATH": added, ADDED: added} if added else {}))
         return found[0], found[1]
@@ -114,44 +126,29 @@ def explain_asked(
     old, new = (suite.axis.find(name).tag for name in (old, new))
     if old == new:
         raise UserError(f"{old} was named twice: name two releases.")
-    context, conf = Context.of(suite, lane, OwnWorkload.of(workload) if workload else None), suite.config()
-    with temporary_files(), alone(Path(conf.env_dir)):
-        told = [(old, new, one) for one in _chosen(series, most, context, context.sides(conf, old, new))]
-        _, failed = _explain(told, context, conf, console(), show, again=again)
+    context = Context.of(suite, lane, OwnWorkload.of(workload) if workload else None, again=again)
+    env = Path(context.conf.env_dir)
+    with temporary_files(), alone(env):
+        told = [(old, new, one) for one in _chosen(series, most, context, context.sides(old, new))]
+        _, failed = _explain(told, context, console(), show)
     if failed:
         raise UserError(f"{failed} of {len(told)} could not be explained.")
 
 
-def explain_told(
-    told: Sequence[Told],
-    suite: Suite,
-    lane: str,
-    own: OwnWorkload,
-    budget: float,
-    out: Console,
-    say: Callable[[str], None],
-    prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
-) -> int:
-    """Explains rises within `budget` seconds, each after `prepare` of its releases; returns how many are left."""
-    context, conf = Context.of(suite, lane, own), suite.config()
-    with temporary_files(), alone(Path(conf.env_dir)):
-        return _explain(told, context, conf, out, lambda found: say(report(found)), budget, prepare)[0]
+def explain_told(told: Sequence[Told], context: Context, budget: float, out: Console, say: Say) -> int:
+    """Explains rises within `budget` seconds; returns how many are left."""
+    env = Path(context.conf.env_dir)
+    with temporary_files(), alone(env):
+        return _explain(told, context, out, lambda found: say(report(found)), budget)[0]
 
 
 def _explain(
-    told: Sequence[Told],
-    context: Context,
-    conf: Any,
-    out: Console,
-    show: Callable[[Evidence], None],
-    budget: float = math.inf,
-    prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
-    again: bool = False,
+    told: Sequence[Told], context: Context, out: Console, show: Callable[[Evidence], None], budget: float = math.inf
 ) -> tuple[int, int]:
     """Explains, and shows what is found or stored. Returns how many were too late, and how many failed."""
     ends, begun, late, failed = time.monotonic() + budget, False, 0, 0
     for number, (old, new, series) in enumerate(told, start=1):
-        found = None if again else context.known(series, old, new)
+        found = context.known(series, old, new)
         if not found and begun and ends - time.monotonic() < 60 * minutes_of([series]):
             late += 1
             continue
@@ -160,8 +157,7 @@ def _explain(
         if not found:
             begun = True
             try:
-                prepare((old, new))
-                found = _one(series, context.sides(conf, old, new), context, out)
+                found = _one(series, context.sides(old, new), context, out)
             except (CannotExplain, LaunchFailed) as error:
                 failed += 1
                 out.print(f"It cannot be explained: {plain(str(error))}", highlight=False)
@@ -177,12 +173,12 @@ def minutes_of(told: Iterable[Series]) -> float:
     return sum(COUNTING_MINUTES if series.metric in finding.COUNTED else MINUTES for series in told)
 
 
-def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Console) -> Evidence:
+def _one(series: Series, sides: Sides, context: Context, out: Console) -> Evidence:
     """What is found of one series now, which is stored."""
     case = context.workload or series.question, series.variant, series.size, series.metric
     subject = Subject(context.suite.root, *case, context.request.threads, str(context.own.text) if context.own else "")
     with tempfile.TemporaryDirectory() as folder:
-        say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
+        say: Say = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
         seconds = 60.0 * minutes_of([series])
         evidence = finding.explain(series, subject, sides, Path(folder), say, context.version(series), seconds)
     use(context.machine)
@@ -191,7 +187,7 @@ def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Consol
     return evidence
 
 
-def _chosen(asked: Sequence[str], most: int, context: Context, sides: tuple[Side, Side]) -> list[Series]:
+def _chosen(asked: Sequence[str], most: int, context: Context, sides: Sides) -> list[Series]:
     """The series that are explained: those named, else those that changed most."""
     suite, own, environment = context.suite, context.own, context.environment
     old, new = (side.tag for side in sides)

@@ -32,7 +32,7 @@ from ..system.errors import UserError
 from ..system.locks import alone
 from ..system.scratch import temporary_files
 from . import suite as suites
-from .explaining import explain_told, minutes_of
+from .explaining import Context, Say, explain_told, minutes_of
 from .output import plain
 
 BUDGET = 300.0
@@ -62,7 +62,7 @@ class Asked:
 def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     """Measures what is not stored, and shows what is known, also if interrupted. Returns the answer or None."""
     suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
-    say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
+    say: Say = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
     path = on_the_way(suite.axis, asked, say)
     laboratory = _laboratory(asked, suite, out)
     say("\n".join(_forecast(asked, path, laboratory)))
@@ -105,9 +105,7 @@ def _forecast(asked: Asked, path: Sequence[Release], laboratory: Sessions) -> li
     return [*lines, *forecast(path, laboratory.room, asked.seconds, asked.explaining, asked.most), *added]
 
 
-def _explain(
-    asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Suite, say: Callable[[str], None]
-) -> None:
+def _explain(asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Suite, say: Say) -> None:
     """Explains what became slower or hungrier for so long as is asked, and says what is left."""
     places = found.unexplained
     if not places:
@@ -117,7 +115,8 @@ def _explain(
     minutes = min(minutes_of(place.change.series for place in places), asked.explaining / 60)
     say(f"To explain: {what}, which takes about {minutes:.0f} minutes.")
     told = [(*place.seen, place.change.series) for place in places]
-    left = explain_told(told, suite, asked.lane, asked.own, asked.explaining, laboratory.out, say, laboratory.install)
+    context = Context.of(suite, asked.lane, asked.own, prepare=laboratory.install)
+    left = explain_told(told, context, asked.explaining, laboratory.out, say)
     if left:
         say(f"Not explained yet: {left} of {what}. The same command continues.")
 
@@ -156,7 +155,7 @@ def _answer(asked: Asked, upgrade: Upgrade) -> Answer | None:
     return upgrade.answer(asked.file, asked.lane, packages)
 
 
-def on_the_way(axis: Axis, asked: Asked, say: Callable[[str], None]) -> Sequence[Release]:
+def on_the_way(axis: Axis, asked: Asked, say: Say) -> Sequence[Release]:
     """The releases of a lane from the old to the new or newest one. Raises UserError where an end does not fit."""
     lane, first = asked.lane, axis.find(asked.old)
     last = axis.find(asked.new) if asked.new else measurable(list(axis.releases), lane)[0][-1]

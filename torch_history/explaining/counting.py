@@ -11,7 +11,7 @@ from ..store.causes import Place, Pulled
 from . import places, verdict
 from .estimates import Group, Ratio, Share
 from .explanation import Found, Open, Say
-from .launching import CannotExplain, Launch, Side, Subject
+from .launching import CannotExplain, Launch, Side, Sides, Subject
 from .levers import Lever
 
 GROWTH = tuple(name for name, metric in METRICS.items() if metric.is_growth)
@@ -25,9 +25,7 @@ LAUNCHES = 2  # of each release, to see that a launch counts what another one co
 Answer = Mapping[str, Any]
 
 
-def explain(
-    subject: Subject, sides: tuple[Side, Side], levers: Sequence[Lever], say: Say, opened: Open = Launch
-) -> Found:
+def explain(subject: Subject, sides: Sides, levers: Sequence[Lever], say: Say, opened: Open = Launch) -> Found:
     """Explains one counted series. Raises CannotExplain where a release cannot run it, counts 0, or counts vary."""
     metric, levers = subject.metric, [lever for lever in levers if not lever.variables and subject.metric not in GROWTH]
     launches, what = (1, "line") if metric in GROWTH else (LAUNCHES, "operator")

@@ -17,7 +17,7 @@ from ..analysis.verdicts import human
 from ..store.causes import LONGEST_DIFFERENCE, Code, Kind, Place, Pulled
 from . import fingerprints, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
-from .launching import CannotExplain, Launch, LaunchFailed, Side, Subject
+from .launching import CannotExplain, Launch, LaunchFailed, Sides, Subject
 from .levers import Lever
 from .library import NotALibrary
 from .python_code import difference
@@ -70,7 +70,7 @@ class Explanation:
     def __init__(
         self,
         subject: Subject,
-        sides: tuple[Side, Side],
+        sides: Sides,
         levers: Sequence[Lever],
         scratch: Path,
         say: Say,

@@ -26,7 +26,7 @@ from ..system.errors import UserError
 from . import counting, reproduction
 from .counting import COUNTED
 from .explanation import Explanation, Found, Say
-from .launching import Launch, Side, Subject
+from .launching import Launch, Side, Sides, Subject
 from .levers import load
 
 TIMES = ("time", "forward_time")  # times of steady calls, which are timed again and again
@@ -112,7 +112,7 @@ def _words(text: str) -> set[str]:
 
 
 def explain(
-    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, version: str, seconds: float
+    series: Series, asked: Subject, sides: Sides, scratch: Path, say: Say, version: str, seconds: float
 ) -> Evidence:
     """All that can be found of one series within about `seconds`. Raises CannotExplain and LaunchFailed."""
     began = time.monotonic()
@@ -147,7 +147,7 @@ def explain(
 
 
 def _reproduction(
-    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, found: Found, ends: float
+    series: Series, asked: Subject, sides: Sides, scratch: Path, found: Found, ends: float
 ) -> tuple[str, tuple[float, float] | None, str]:
     """The script, what it printed on either release, and what stands in its way, such as that the time `ends`."""
     old, new = (human(level, series.unit) for level in found.base.levels)

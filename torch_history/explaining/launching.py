@@ -35,6 +35,9 @@ class Side:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
+Sides = tuple[Side, Side]  # old and new
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is looked at: `workload` is a question of the suite in `root` or the path of an own file, whose `text` is read
