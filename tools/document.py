@@ -53,6 +53,10 @@ count. What began at zero or ended there has no factor and is omitted. All chang
 """
 
 
+Lanes = Mapping[str, Mapping[str, History]]
+"""Machine -> environment -> its history."""
+
+
 def documents(suite: suites.Suite) -> dict[str, str]:
     """File, as seen from the suite's folder -> its text as the results say it now."""
     results, axis = suite.results, suite.axis
@@ -94,9 +98,7 @@ def by_lane(launches: Iterable[Launch]) -> dict[str, History]:
     return {environment: history(of) for environment, of in itertools.groupby(sorted(launches, key=key), key)}
 
 
-def _changed_most(
-    question: str, lanes: Mapping[str, Mapping[str, History]], axis: Axis, results: Path
-) -> tuple[list[compare.Told], str]:
+def _changed_most(question: str, lanes: Lanes, axis: Axis, results: Path) -> tuple[list[compare.Told], str]:
     """What changed most in a question, in the lane that has most releases of it: a time first, then of bytes and counts;
     and what its page says of that."""
     of_lane: dict[tuple[str, str], History] = {}
@@ -146,9 +148,7 @@ def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
-def recorded(
-    results: Path, lanes: Mapping[str, Mapping[str, History]], axis: Axis, certificates: Sequence[Certificate]
-) -> str:
+def recorded(results: Path, lanes: Lanes, axis: Axis, certificates: Sequence[Certificate]) -> str:
     """docs/generated/recorded.md: of each pretended card what a certificate compared, and its largest changes."""
     parts = [RECORDED_HEADER]
     for machine, of in lanes.items():

@@ -9,7 +9,7 @@ from ..releases.axis import Axis
 from ..store.certificates import Certificate
 from ..store.machines import processor_of
 from ..system.files import is_name
-from .claims import CLAIMS, DECIDED, NEEDS_TIMES, UNMEASURED, Answer, Setting, in_turn, setting_of
+from .claims import CLAIMS, DECIDED, NEEDS_TIMES, UNMEASURED, Answer, Answers, Setting, Words, in_turn, setting_of
 from .series import History
 
 BASES = {"cpu": "CPU measured", "recorder": "CUDA recorded", "cuda": "CUDA measured"}
@@ -30,17 +30,13 @@ class Answered:
     environment: str
     setting: Setting
     card: str
-    words: Mapping[str, Sequence[tuple[str, str]]]
+    words: Words
     newest: Mapping[str, tuple[str, Answer]]
-    answers: Mapping[str, Mapping[str, Answer]]
+    answers: Answers
 
 
 def answered_by(
-    record: Mapping[str, Any],
-    environment: str,
-    words: Mapping[str, Sequence[tuple[str, str]]],
-    found: History,
-    answers: Mapping[str, Mapping[str, Answer]],
+    record: Mapping[str, Any], environment: str, words: Words, found: History, answers: Answers
 ) -> Answered:
     """What a lane says: `record` is its machine's, `words` as in Answered, `found` its newest releases, and `answers` what
     `claims.answers` says of these."""

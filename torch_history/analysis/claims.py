@@ -56,6 +56,10 @@ class Answer:
     beside: str = ""
 
 
+Answers = Mapping[str, Mapping[str, Answer]]  # question -> release -> its answer
+Words = Mapping[str, Sequence[tuple[str, str]]]  # question -> (release, word) of all releases, oldest first
+
+
 @dataclass(frozen=True)
 class Interval:
     """A ratio and its interval, None of fewer than two rounds with both sides: no evidence of a time."""
@@ -520,12 +524,9 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
 
 
 def as_data(
-    words: Mapping[str, Sequence[tuple[str, str]]],
-    found: History,
-    answered: Mapping[str, Mapping[str, Answer]],
-    happened: Sequence[tuple[Step, str]] = (),
+    words: Words, found: History, answered: Answers, happened: Sequence[tuple[Step, str]] = ()
 ) -> list[dict[str, Any]]:
-    """Each claim as the site shows it; `words` of all releases are (release, word), `happened` is as in `turns`."""
+    """Each claim as the site shows it; `happened` is as in `turns`."""
     setting = setting_of(found)
     data = []
     for question, claim in CLAIMS.items():

@@ -61,17 +61,20 @@ class State(enum.Enum):
 CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)  # states of code that is another one
 
 
+Loops = tuple[tuple[int, int], tuple[int, int]]  # a hot loop's instructions and first byte of 64, old and new
+
+
 @dataclass(frozen=True)
 class Function:
-    """A function with its share of the samples, `old` and `new`; `loops` are its hot loop's instructions and first
-    bytes of 64, old and new; `stays`: of a library that PyTorch's hold, whether its code runs at both ends."""
+    """A function with its share of the samples, `old` and `new`, and the `loops`; `stays`: of a library that PyTorch's hold,
+    whether its code runs at both ends."""
 
     name: str
     state: State
     share: float
     old: Symbol | None
     new: Symbol | None
-    loops: tuple[tuple[int, int], tuple[int, int]] | None = None
+    loops: Loops | None = None
     stays: bool = True
 
     @property
@@ -427,9 +430,7 @@ def _loop(symbol: Symbol | None, digest: str) -> Loop | None:
     return next((one for one in symbol.loops if digest and one.digest == digest), None) if symbol else None
 
 
-def _both(
-    sides: tuple[Symbol | None, Symbol | None], loops: list[Loop | None]
-) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _both(sides: tuple[Symbol | None, Symbol | None], loops: list[Loop | None]) -> Loops | None:
     """Of a loop on both sides, how many instructions it has and at which of 64 bytes it begins."""
     both = zip(sides, loops, strict=True)
     known = [(loop.instructions, (side.place + loop.begin) % 64) for side, loop in both if side and loop]

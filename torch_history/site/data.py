@@ -14,11 +14,11 @@ from typing import Any
 from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence, unconfirmed
 from ..analysis.replication import NO_PLACES, Measured, OtherPlaces, held_against, sessions_of
-from ..analysis.series import History, Series, disturbed, history
+from ..analysis.series import History, Pairs, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
 from ..store.causes import moved_alike
-from ..store.launches import Case, Launch, machines_in, read_environment, read_on_axis
+from ..store.launches import Launch, machines_in, read_environment, read_on_axis
 from ..store.machines import record_of
 from ..system.files import LONGEST_NAME, WRONG_DATA, warn
 from . import pairs, typical
@@ -254,9 +254,7 @@ def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
     }
 
 
-def _missing(
-    releases: Mapping[str, Sequence[tuple[Launch, Case]]], position: Mapping[str, int], reasons: dict[str, int]
-) -> list[list[int]]:
+def _missing(releases: Mapping[str, Pairs], position: Mapping[str, int], reasons: dict[str, int]) -> list[list[int]]:
     """Of each release without a number its position, the place of its reason, and 1 if it failed, 2 if not measured."""
     missing = []
     for tag in sorted(releases, key=position.__getitem__):
