@@ -13,20 +13,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools", "workloads")
 OURS = "torch_history"
 
-CAPS = {
-    "lines of Python outside tests": (34_700, 26_000),
-    "lines of Python in torch_history": (21_757, 15_000),
-    "lines of Python in tests": (21_708, 17_000),
-    "rooms of torch_history": (9, 12),
-    "arrows between them": (28, 30),
-    "commands": (16, 16),
-    "options of commands": (75, 80),
-    "words of the README": (450, 450),
-    "words of documents": (42_000, None),
-    "MiB of results": (40, 40),
-}
-"""What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
-
 
 def python(folder: str) -> list[Path]:
     return sorted(path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
@@ -75,20 +61,24 @@ def main() -> None:
     options = [option for command in commands(program) for option in command.params if isinstance(option, click.Option)]
     documents = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/NOTES.md")]
     documents += [path for folder in ("docs", "datasets", "research") for path in (ROOT / folder).rglob("*.md")]
-    numbers = (
-        sum(lines(python(folder)) for folder in (*PACKAGES, OURS)),
-        lines(python(OURS)),
-        lines(python("tests")),
-        len(of),
-        sum(map(len, of.values())),
-        len([*commands(program)]),
-        len(options),
-        len(documents[0].read_text(encoding="utf-8").split()),
-        sum(len(path.read_text(encoding="utf-8").split()) for path in documents),
-        sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file()) >> 20,
+    bytes_of_results = sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file())
+    words = [len(path.read_text(encoding="utf-8").split()) for path in documents]
+    # What is counted, how many there are, the most that it may be now, and the goal. Whoever makes something smaller lowers
+    # its cap.
+    counted: tuple[tuple[str, int, int, int | None], ...] = (
+        ("lines of Python outside tests", sum(lines(python(folder)) for folder in (*PACKAGES, OURS)), 34_700, 26_000),
+        ("lines of Python in torch_history", lines(python(OURS)), 21_757, 15_000),
+        ("lines of Python in tests", lines(python("tests")), 21_708, 17_000),
+        ("rooms of torch_history", len(of), 9, 12),
+        ("arrows between them", sum(map(len, of.values())), 28, 30),
+        ("commands", len([*commands(program)]), 16, 16),
+        ("options of commands", len(options), 75, 80),
+        ("words of the README", words[0], 450, 450),
+        ("words of documents", sum(words), 42_000, None),
+        ("MiB of results", bytes_of_results >> 20, 40, 40),
     )
     too_large = False
-    for (name, (cap, goal)), number in zip(CAPS.items(), numbers, strict=True):
+    for name, number, cap, goal in counted:
         print(f"{name}: {number:,}, at most {cap:,}, goal {goal}", "TOO LARGE" if number > cap else "")
         too_large |= number > cap
     sys.exit(too_large)
