@@ -358,16 +358,13 @@ def traces(call: Callable[[], object]) -> list:
         call()
     collected = _collections() > before
     events, _ = _profiled(call, 1)
-    found = {event.name for event in events}
-    if torch.jit.last_executed_optimized_graph() is not None:
-        found.add("TorchScript")
-    if "torch._inductor.graph" in sys.modules:
-        found.add("torch.compile")
-    if collected:
-        found.add("garbage collection")
-    if torch.get_num_threads() > 1:
-        found.add("several threads")
-    return sorted(found)
+    used = {
+        "TorchScript": torch.jit.last_executed_optimized_graph() is not None,
+        "torch.compile": "torch._inductor.graph" in sys.modules,
+        "garbage collection": collected,
+        "several threads": torch.get_num_threads() > 1,
+    }
+    return sorted({event.name for event in events} | {name for name, is_used in used.items() if is_used})
 
 
 COLLECTING_SECONDS = 0.1

@@ -1,6 +1,6 @@
 """Where does the time go of what a process does only once: its first call, an import, a whole command?
 
-    python once.py start QUESTION VARIANT ANSWER
+    python once.py start ANSWER QUESTION VARIANT
     python once.py command ANSWER WORD...
 
 looks at one step of a start, or at a program of Python, in the process that is started so. An alarm looks now and then
@@ -24,7 +24,8 @@ ELSEWHERE = "processes that it waits for"
 IN_ANOTHER = "another process"
 """Trace of a call that a new process makes, which settings of the one that asks do not reach."""
 
-_SUITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_FILE = os.path.abspath(__file__)
+_SUITE = os.path.dirname(os.path.dirname(_FILE))
 _IMPORTING = "importlib._bootstrap"
 
 
@@ -38,16 +39,14 @@ class _Processes:
         self._undo: list = []
 
     def __enter__(self) -> _Processes:
-        import multiprocessing.popen_fork
-        import subprocess
+        from multiprocessing import popen_fork
+        from subprocess import Popen
 
-        self._wrap(subprocess.Popen, "__init__", before=lambda popen: self._start(popen))
+        self._wrap(Popen, "__init__", before=self._start)
+        self._wrap(Popen, "_handle_exitstatus", after=lambda popen, _: self._end(popen, _program(popen.args)))
+        self._wrap(popen_fork.Popen, "__init__", before=self._start)
         self._wrap(
-            subprocess.Popen, "_handle_exitstatus", after=lambda popen, _: self._end(popen, _program(popen.args))
-        )
-        self._wrap(multiprocessing.popen_fork.Popen, "__init__", before=lambda popen: self._start(popen))
-        self._wrap(
-            multiprocessing.popen_fork.Popen,
+            popen_fork.Popen,
             "poll",
             after=lambda popen, code: None if code is None else self._end(popen, f"a worker by {popen.method}"),
         )
@@ -195,9 +194,7 @@ def start(question: str, variant: str, look: bool) -> dict:
     if not look:
         told = start_up._in_a_process(question, variant)
         return {"wall": told["seconds"], "cpu": told["busy"]}
-    return _told(
-        lambda answer: [sys.executable, "-I", os.path.abspath(__file__), "start", question, variant, answer], ""
-    )
+    return _told(["-I", _FILE, "start"], [question, variant])
 
 
 def command(words: list, folder: str, look: bool) -> dict:
@@ -213,15 +210,15 @@ def command(words: list, folder: str, look: bool) -> dict:
         raise CannotLook(
             "only a command that begins with `python`, and with -c, -m or a file after it, can be looked into"
         )
-    return _told(lambda answer: [sys.executable, os.path.abspath(__file__), "command", answer, *words[1:]], folder)
+    return _told([_FILE, "command"], words[1:], folder)
 
 
 class CannotLook(Exception):
     """This step cannot be looked into; the text says why."""
 
 
-def _told(words, folder: str) -> dict:
-    """What a process of this file wrote into its ANSWER, started with empty caches."""
+def _told(before: list, after: list, folder: str = "") -> dict:
+    """What a process of this file wrote into its ANSWER, started with empty caches and the words before and after that."""
     import json
 
     from . import process, sequence
@@ -229,7 +226,7 @@ def _told(words, folder: str) -> dict:
     with sequence.empty_caches() as empty:
         os.environ["TMPDIR"] = empty
         answer = os.path.join(empty, "answer.json")
-        process._one(words(answer), folder or empty)
+        process._one([sys.executable, *before, answer, *after], folder or empty)
         if not os.path.exists(answer):
             raise CannotLook("it ends its process itself, before what was seen can be told")
         with open(answer, encoding="utf-8") as stream:
@@ -279,10 +276,8 @@ def _ended(run, *arguments) -> None:
 def _main(words: list) -> None:
     import json
 
-    if words[0] == "start":
-        answer, told = words[3], _of_start(words[1], words[2])
-    else:
-        answer, told = words[1], _of_program(words[2:])
+    kind, answer, *rest = words
+    told = _of_start(*rest) if kind == "start" else _of_program(rest)
     with open(answer, "w", encoding="utf-8") as stream:
         json.dump(told, stream)
 
