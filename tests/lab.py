@@ -6,12 +6,15 @@ import itertools
 import json
 import random
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from asv.config import Config
 from packaging.version import Version
 
 from contract.metrics import METRICS, STEADY, metric_of
+from torch_history.releases import repository  # noqa: F401  asv reads a list of releases with this loaded
 from torch_history.releases.axis import Axis
 from torch_history.store.sources import versions
 
@@ -59,36 +62,52 @@ SPEEDS = {"vstack_rows": 8.0, "mask": 3.0, "cpp_mask": 3.0, "masked_select": 2.5
 """Variant -> how many times as long it takes as those that are not named."""
 
 
-def write_lab(folder: Path) -> Path:
+def write_lab(
+    folder: Path,
+    releases: Mapping[str, Sequence[str]] = RELEASES,
+    sizes: Mapping[str, Sequence[str]] = SIZES,
+    machines: Sequence[str] = (MACHINE,),
+) -> Path:
     """Writes what a checkout holds besides sources into `folder`, and returns its `results`."""
     for name in ("asv.conf.json", "releases.toml"):
         shutil.copy(ROOT / name, folder)
     results = folder / "results"
-    machine = results / MACHINE
-    write_machine(machine, num_cpu="4")
     listed = {
-        name: benchmark(name, version, [[*map(repr, of[question])] for of in (VARIANTS, SIZES)], metric_of(name).unit)
+        name: benchmark(name, version, [[*map(repr, of[question])] for of in (VARIANTS, sizes)], metric_of(name).unit)
         for name, version in versions(ROOT).items()
-        if (question := name.partition(".")[0]) in SIZES
+        if (question := name.partition(".")[0]) in sizes
     }
     write_benchmarks(results, listed)
-    for environment, releases in RELEASES.items():
-        for release in releases:
-            _write_release(machine, environment, release, listed)
+    for machine in machines:
+        write_machine(results / machine, num_cpu="4")
+        for environment, in_order in releases.items():
+            for year, release in enumerate(in_order):
+                _write_release(results / machine, environment, release, year, listed)
     return results
 
 
-def _sessions(environment: str, release: str) -> list[int]:
+def write_few(
+    folder: Path, count: int = 3, questions: Sequence[str] = ("intersection",), machines: Sequence[str] = (MACHINE,)
+) -> Config:
+    """The same of the newest releases in one environment; returns asv's configuration of that checkout."""
+    sizes = {question: SIZES[question] for question in questions}
+    write_lab(folder, {ENVIRONMENT: RELEASES[ENVIRONMENT][-count:]}, sizes, machines)
+    conf = Config.from_json(json.loads((folder / "asv.conf.json").read_text(encoding="utf-8")))
+    conf.repo, conf.results_dir, conf.env_dir = (str(folder / name) for name in ("releases.toml", "results", "env"))
+    return conf
+
+
+def _sessions(year: int) -> list[int]:
     """The sessions of neighbours that measured a release: the last of one is the first of the next."""
-    session, place = divmod(RELEASES[environment].index(release), OF_SESSION)
+    session, place = divmod(year, OF_SESSION)
     return [session - 1, session] if session and place == 0 else [session]
 
 
-def _write_release(machine: Path, environment: str, release: str, listed: dict[str, dict[str, Any]]) -> None:
-    facts = _facts(environment, release)
+def _write_release(machine: Path, environment: str, release: str, year: int, listed: dict[str, dict[str, Any]]) -> None:
+    facts = _facts(environment, release, year)
     about = {"torch": release, "device": "cpu", "environment": facts["id"], "conditions": {"load": 0.1}}
     lines, newest = [], {}
-    for session, (name, of) in itertools.product(_sessions(environment, release), listed.items()):
+    for session, (name, of) in itertools.product(_sessions(year), listed.items()):
         if "cpu" not in metric_of(name).devices:
             continue
         for round in range(1, 1 + (ROUNDS if metric_of(name).kind == "times" else 1)):
@@ -103,9 +122,8 @@ def _write_release(machine: Path, environment: str, release: str, listed: dict[s
     (machine / f"v{release}-{environment}.environments").write_text(json.dumps(facts) + "\n")
 
 
-def _facts(environment: str, release: str) -> dict[str, Any]:
+def _facts(environment: str, release: str, year: int) -> dict[str, Any]:
     """What was measured, as a line of `.environments`; it differs from release to release."""
-    year = RELEASES[environment].index(release)
     numpy = f"1.{20 + year}.0"
     packages = [f"numpy=={numpy}", "filelock==3.0", f"sympy==1.{10 + year // 2}", f"torch=={release}"]
     about: dict[str, Any] = {"torch": release, "cuda": f"12.{year}", "onednn": f"3.{year}.1", "mkl": "2024.2"}

@@ -12,7 +12,6 @@ from torch_history.analysis.compare import choose_machine
 from torch_history.cli import main
 from torch_history.releases import repository  # noqa: F401  asv finds the axis by it
 
-from . import lab as laboratory
 from .lab import MACHINE, write_lab
 
 OWN = "a-box-of-ones-own"
@@ -23,11 +22,8 @@ def both(lab, tmp_path_factory) -> Path:
     """A folder that commands take for a checkout, with the results of both machines."""
     folder, own = (tmp_path_factory.mktemp(name) for name in ("both", "own"))
     shutil.copytree(lab, folder, dirs_exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laboratory, "MACHINE", OWN)
-        patch.setattr(laboratory, "RELEASES", {"release-py3.11": ("2.14.1", "2.15.0")})
-        patch.setattr(laboratory, "SIZES", {"intersection": ("small",)})
-        shutil.copytree(write_lab(own) / OWN, folder / "results" / OWN)
+    results = write_lab(own, {"release-py3.11": ("2.14.1", "2.15.0")}, {"intersection": ("small",)}, [OWN])
+    shutil.copytree(results / OWN, folder / "results" / OWN)
     return folder
 
 

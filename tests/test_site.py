@@ -22,15 +22,13 @@ from torch_history.analysis.series import History, Series, Verdict, history
 from torch_history.analysis.verdicts import Change
 from torch_history.cli import main
 from torch_history.releases import wheels
-from torch_history.releases.axis import Axis
 from torch_history.site.build import PAGES, _write_badges, publish_site
 from torch_history.site.data import lane_data, lanes
 from torch_history.store.launches import read_launches
 from torch_history.system.scratch import MARK, mark
 
-from .lab import LANE, OTHER_LANE
+from .lab import AXIS, ENVIRONMENT, LANE, MACHINE, OTHER_LANE, SLOWER, write_few
 from .processes import ROOT, ran
-from .synthetic import tag, write_tree
 
 FILES = [page["file"] for page in PAGES] + ["method.html"]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -50,17 +48,17 @@ def ready(page: Any, address: str) -> None:
 
 
 def test_asvs_pages_open_where_the_site_does_and_not_on_a_machine_that_stopped_earlier(tmp_path: Path) -> None:
-    conf = write_tree(tmp_path, 4, series=20)
-    for path in (tmp_path / "results" / "machine-1").glob(f"*{tag(3)}*"):
+    conf = write_few(tmp_path, machines=("one", "two"))
+    for path in (tmp_path / "results" / "two").glob("v2.15.0*"):
         path.unlink()
-    site = publish_site(conf, Axis.load(conf.repo), tmp_path / "html", here="machine-1").parent
-    assert json.loads((site / "data" / "index.json").read_text())["lanes"][0]["machine"] == "machine-0"
+    site = publish_site(conf, AXIS, tmp_path / "html", here="two").parent
+    assert json.loads((site / "data" / "index.json").read_text())["lanes"][0]["machine"] == "one"
     listed = json.loads((site / "asv" / "index.json").read_text())["benchmarks"]
-    assert {of["opens"] for of in listed.values()} == {"machine-0"}
+    assert {of["opens"] for of in listed.values()} == {"one"}
 
 
 def test_a_publish_that_fails_leaves_the_site_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    conf = write_tree(tmp_path, 3, series=20, machines=1)
+    conf = write_few(tmp_path)
     html = tmp_path / "html"
     html.mkdir()
     (html / "index.html").write_text("the old site")
@@ -71,55 +69,56 @@ def test_a_publish_that_fails_leaves_the_site_as_it_was(tmp_path: Path, monkeypa
 
     monkeypatch.setattr("torch_history.site.build._write_pages", fails)
     with pytest.raises(OSError, match="No space left"):
-        publish_site(conf, Axis.load(conf.repo), html)
+        publish_site(conf, AXIS, html)
     assert (html / "index.html").read_text() == "the old site"
     assert sorted(path.name for path in html.iterdir()) == [MARK, "index.html"]
     assert not list(tmp_path.glob(".publishing-*"))
 
 
 def test_of_lanes_alike_the_recorders_is_last_and_first_is_the_one_with_most_series(tmp_path: Path) -> None:
-    conf = write_tree(tmp_path, 3, series=40, machines=3)
-    first, second, third = (tmp_path / "results" / f"machine-{number}" for number in range(3))
+    conf = write_few(tmp_path, questions=("intersection", "batching"), machines=("a", "b", "c"))
+    first, second, third = (tmp_path / "results" / name for name in "abc")
     about = json.loads((first / "machine.json").read_text())
     (first / "machine.json").write_text(json.dumps({**about, "device": "recorder"}))
     for path in second.glob("*.jsonl"):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(line for line in lines if json.loads(line)["benchmark"].startswith("intersection.")))
-    found = lanes(Path(conf.results_dir), Axis.load(conf.repo))
+    found = lanes(Path(conf.results_dir), AXIS)
     assert [lane.name for lane in found] == [third.name, second.name, first.name]
 
 
 def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp_path: Path) -> None:
-    conf = write_tree(tmp_path, 4, series=20, machines=1)
-    path = tmp_path / "results" / "machine-0" / f"{tag(2)}-release-py3.11.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps({**line, "version": "0", "started_at": "2020"}) + "\n" for line in lines))
-    (lane,) = lanes(Path(conf.results_dir), Axis.load(conf.repo))
-    assert lane.releases == [tag(0), tag(1), tag(3)]
-    expected = history(read_launches(tmp_path / "results", "machine-0"))
+    write_few(tmp_path, 4)
+    for path in (tmp_path / "results" / MACHINE).glob("*.jsonl"):
+        of = {"version": "0", "started_at": "2020"} if path.name.startswith("v2.14.1") else {"version": "1"}
+        lines = [json.dumps({**json.loads(line), **of}) for line in path.read_text().splitlines()]
+        path.write_text("".join(f"{line}\n" for line in lines))
+    (lane,) = lanes(tmp_path / "results", AXIS)
+    assert lane.releases == ["v2.9.0", "v2.14.0", "v2.15.0"]
+    expected = history(read_launches(tmp_path / "results", MACHINE))
     assert {series: list(of) for series, of in lane.found.items()} == {s: list(of) for s, of in expected.items()}
 
 
 @pytest.mark.browser
 def test_pages_hold_what_was_stored(tmp_path: Path, page: Any) -> None:
-    conf = write_tree(tmp_path, 5, series=40, machines=1)
-    path = tmp_path / "results" / "machine-0" / f"{tag(4)}-release-py3.11.jsonl"
+    conf = write_few(tmp_path, 5)
+    path = tmp_path / "results" / MACHINE / f"v2.15.0-{ENVIRONMENT}.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         line["cases"][0] = {"parameters": line["cases"][0]["parameters"], "failed": f"it failed {line['round']}"}
         line["facts"]["conditions"]["disturbed"] = "it was loud"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines[:-2]))
-    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
+    publish_site(conf, AXIS, tmp_path / "html")
     ready(page, (tmp_path / "html" / "index.html").as_uri())
     whole = page.evaluate("torchHistory.lane(torchHistory.contents.lanes[0].id).then(torchHistory.measured)")
-    expected = read_lane(tmp_path / "html" / "data", "machine-0-release-py3-11")
+    expected = read_lane(tmp_path / "html" / "data", LANE)
     asked = "(what) => torchHistory.lane(torchHistory.contents.lanes[0].id).then((lane) => torchHistory[what](lane))"
     steps = [{key: step[key] for key in step if key != "place"} for step in page.evaluate(asked, "steps")]
     assert steps == expected.pop("steps")
     assert page.evaluate(asked, "claims") == expected.pop("claims")
     apart = {key: value for key, value in expected.items() if key != "regressions"}
     assert {key: whole[key] for key in apart} == apart
-    require_stored(whole, history(read_launches(tmp_path / "results", "machine-0")))
+    require_stored(whole, history(read_launches(tmp_path / "results", MACHINE)))
 
 
 def require_stored(lane: dict[str, Any], stored: History) -> None:
@@ -205,38 +204,37 @@ def test_a_badge_says_what_a_release_costs_and_praises_none_half_undecided(tmp_p
 
 
 def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path) -> None:
-    conf = write_tree(tmp_path, 45, series=40, machines=2)
-    publish_site(conf, Axis.load(conf.repo), tmp_path / "html", url="https://example.org/history")
+    """tests/lab.py plants them: one question is slower and hungrier from 2.1.0 on, another slower at 2.5.1."""
+    conf = write_few(tmp_path, 10, ("intersection", "batching"), ("a", "b"))
+    publish_site(conf, AXIS, tmp_path / "html", url="https://example.org/history")
     feeds = sorted((tmp_path / "html" / "feeds").iterdir())
-    assert [path.name for path in feeds] == ["machine-0.xml", "machine-1.xml"]
-    root = ElementTree.fromstring(feeds[0].read_text(encoding="utf-8"))
-    entries = root.findall(f"{ATOM}entry")
-    titles = [entry.findtext(f"{ATOM}title") or "" for entry in entries]
-    assert sum("times slower" in title for title in titles) == 5
-    assert len(titles) == 10
-    assert all(" time, " in title or " peak memory, " in title for title in titles)
+    assert [path.name for path in feeds] == ["a.xml", "b.xml"]
+    entries = ElementTree.fromstring(feeds[0].read_text(encoding="utf-8")).findall(f"{ATOM}entry")
+    told = [f"{entry.findtext(f'{ATOM}updated')} {entry.findtext(f'{ATOM}title')}" for entry in entries]
+    begins = (
+        "2024-10-29T00:00:00Z v2.5.1: batching time, vstack_rows: 1.30 times slower in 2 cases",
+        "2023-10-04T00:00:00Z v2.1.0: intersection time, scripted small: 7.0",
+        "2023-10-04T00:00:00Z v2.1.0: intersection peak memory, scripted small: 4.00 times more",
+    )
+    assert [title.startswith(begin) for title, begin in zip(told, begins, strict=True)] == [True] * 3
     assert len({entry.findtext(f"{ATOM}id") for entry in entries}) == len(entries)
     link = entries[0].find(f"{ATOM}link")
     assert link is not None
-    assert link.attrib["href"].startswith("https://example.org/history/series.html#lane=machine-0-release-py3-11&")
-    assert {entry.findtext(f"{ATOM}updated") for entry in entries} == {"2000-12-26T00:00:00Z"}
+    assert link.attrib["href"].startswith("https://example.org/history/series.html#lane=a-release-py3-11&")
 
 
-def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path) -> None:
-    conf = write_tree(tmp_path, 45, series=220, machines=1)
-    for path in [tmp_path / "results" / "benchmarks.json", *(tmp_path / "results" / "machine-0").glob("*.jsonl")]:
-        text = path.read_text(encoding="utf-8").replace("variant_10'", "cpp_variant_0'")
-        path.write_text(text, encoding="utf-8")
-    axis = Axis.load(conf.repo)
-    lane = next(iter(lanes(tmp_path / "results", axis)))
-    data = lane_data(lane, axis)
+def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In C++, as tests/lab.py plants it, and here in Python, too; of three sizes each."""
+    monkeypatch.setitem(SLOWER, ("selection", "index_reused"), ("2.15.0", 1.6))
+    write_few(tmp_path, 4, ("selection",))
+    (lane,) = lanes(tmp_path / "results", AXIS)
+    data = lane_data(lane, AXIS)
     told = [place for regression in data["regressions"] for place in regression["steps"]]
     assert sorted(told) == [i for i, step in enumerate(data["steps"]) if step["verdict"] in ("SLOWER", "HUNGRIER")]
-    times = [regression for regression in data["regressions"] if "times slower" in regression["title"]]
-    assert len(times) == 5
-    assert all(len(regression["steps"]) == 2 and "in 2 cases" in regression["title"] for regression in times)
-    begun = ("in 2 cases", "The surest of them: ")
-    assert all(words in regression["sentence"] for regression in times for words in begun)
+    (regression,) = (each for each in data["regressions"] if "times slower" in each["title"])
+    assert len(regression["steps"]) == 6
+    assert "in 6 cases" in regression["title"]
+    assert all(words in regression["sentence"] for words in ("in 6 cases", "The surest of them: "))
 
 
 def has_code(card: str, wheel: Sequence[str]) -> bool:
@@ -247,13 +245,13 @@ def has_code(card: str, wheel: Sequence[str]) -> bool:
 
 @pytest.mark.browser
 def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: Any) -> None:
-    conf = write_tree(tmp_path, 3, series=20)
+    conf, old, new = write_few(tmp_path), "v2.14.0", "v2.15.0"
     brought = wheels.load(ROOT / wheels.FILE)
-    of_each = dict(zip((tag(0), tag(2)), (brought["v1.8.0"], brought["v2.15.0"]), strict=True))
+    of_each = {old: brought["v1.8.0"], new: brought["v2.15.0"]}
     text = json.dumps({name: msgspec.to_builtins(wheel) for name, wheel in of_each.items()})
     (tmp_path / wheels.FILE).write_text(text, encoding="utf-8")
-    html = publish_site(conf, Axis.load(conf.repo), tmp_path / "html").parent
-    ready(page, f"{(html / 'facts.html').as_uri()}#from={tag(0)}&to={tag(2)}&exact=1")
+    html = publish_site(conf, AXIS, tmp_path / "html").parent
+    ready(page, f"{(html / 'facts.html').as_uri()}#from={old}&to={new}&exact=1")
     page.locator("#all-wheels summary").click()
     rows = [row.locator("th, td").all_inner_texts() for row in page.locator("#every tbody tr").all()]
     said = {row[0].partition(" ")[0]: row for row in rows}
@@ -262,7 +260,7 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
         assert said[name][3:5] == [f"{wheel.download:,} B", f"{wheel.installed:,} B"]
         assert said[name][-1] == " ".join(wheel.architectures)
     said_of_gpus = page.locator(".sentence-list li").last.inner_text()
-    old, new = (of_each[name].architectures for name in (tag(0), tag(2)))
+    before, now = (of_each[name].architectures for name in (old, new))
     told = re.fullmatch(
         r".* no longer runs on (.*?), on which .*? runs\. .* runs on these GPUs: (.*)\. New since (.*)\.", said_of_gpus
     )
@@ -270,9 +268,9 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
     lost, runs, added = told.groups()
     assert "sm_75 (T4)" in runs
     assert "sm_89 (RTX 4090) with the code for sm_86" in runs
-    assert all(name in runs for name in new)
-    assert {name for name in old if name in lost} == {name for name in old if not has_code(name, new)}
-    assert {name for name in new if name in added} == {name for name in new if not has_code(name, old)}
+    assert all(name in runs for name in now)
+    assert {name for name in before if name in lost} == {name for name in before if not has_code(name, now)}
+    assert {name for name in now if name in added} == {name for name in now if not has_code(name, before)}
     assert "sm_70 (V100)" in lost
     assert "sm_75" not in added  # 1.8.0 has no code of its own for it, and runs there with that for sm_70
     page.locator("#libraries summary").click()
@@ -285,15 +283,15 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site whose machine, variants, sizes, reasons and packages are named like an attack."""
     folder = tmp_path_factory.mktemp("hostile")
-    conf = write_tree(folder, 3, series=20, machines=1)
+    conf = write_few(folder)
     results = folder / "results"
-    machine = (results / "machine-0").rename(results / HOSTILE)
+    machine = (results / MACHINE).rename(results / HOSTILE)
     for path in [results / "benchmarks.json", *machine.iterdir()]:
-        data = path.read_text(encoding="utf-8")
-        data = data.replace("machine-0", HOSTILE).replace("variant_0", HOSTILE).replace("CPU 0", HOSTILE)
-        data = data.replace("torch==", f"{HOSTILE}==").replace("small", f"</script>{HOSTILE}")
-        path.write_text(data, encoding="utf-8")
-    publish_site(conf, Axis.load(conf.repo), folder / "html")
+        data = path.read_text(encoding="utf-8").replace("torch==", f"{HOSTILE}==")
+        for name in (MACHINE, "A processor", "eager", "only TorchScript"):
+            data = data.replace(name, HOSTILE)
+        path.write_text(data.replace("small", f"</script>{HOSTILE}"), encoding="utf-8")
+    publish_site(conf, AXIS, folder / "html")
     return folder / "html"
 
 

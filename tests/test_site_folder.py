@@ -11,8 +11,6 @@ from asv import util
 from asv.commands.publish import Publish as AsvPublish
 from asv.config import Config
 
-from torch_history.releases import repository  # noqa: F401  asv finds the axis by it
-from torch_history.releases.axis import Axis
 from torch_history.site import folder as folders
 from torch_history.site.asv_dashboard import POLICY
 from torch_history.site.build import publish_site
@@ -20,8 +18,8 @@ from torch_history.site.folder import SCRATCH, require_replaceable
 from torch_history.system.errors import UserError
 from torch_history.system.scratch import MARK, MARK_TEXT, mark, scratch
 
+from .lab import AXIS, write_few
 from .processes import ROOT, listing, ran
-from .synthetic import write_tree
 
 REMOTE = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?//""", re.I)
 
@@ -31,7 +29,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """A checkout with results, a .git and an env, which is the working folder, in somebody's home."""
     root = tmp_path / "home" / "checkout"
     root.mkdir(parents=True)
-    conf = write_tree(root, 3, series=20, machines=1)
+    conf = write_few(root)
     for name in (".git", "env", "benchmarks", "docs"):
         (root / name).mkdir(exist_ok=True)
         (root / name / "file").write_text("somebody's work")
@@ -46,7 +44,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     [
         *((".", "holds the results"), ("..", "holds the results"), ("../..", "holds the results")),
         *(("results", "is the results"), ("results/new", "lies within the results")),
-        *(("results/machine-0/new/html", "lies within the results"), ("results/machine-0", "lies within the results")),
+        *(
+            ("results/a-laboratory-4-cores/new/html", "lies within the results"),
+            ("results/a-laboratory-4-cores", "lies within the results"),
+        ),
         *(("results/../results", "is the results"), ("env", "is the releases' environments")),
         *(("env/new", "lies within the releases' environments"), ("benchmarks/new", "lies within the benchmarks")),
         *((".git", "lies within a folder of git's"), (".git/new", "lies within a folder of git's")),
@@ -72,7 +73,7 @@ def test_a_publish_into_what_must_stay_is_refused_and_nothing_is_touched(
 
     before = everything()
     with pytest.raises(UserError, match="A site cannot take the place of") as refused:
-        publish_site(checkout, Axis.load(checkout.repo), Path(asked))
+        publish_site(checkout, AXIS, Path(asked))
     assert said in str(refused.value)
     assert "Nothing was changed." in str(refused.value)
     assert everything() == before
@@ -91,19 +92,18 @@ def test_the_home_folder_and_the_checkout_that_runs_are_refused_where_the_result
 
 
 def test_a_new_an_empty_and_an_own_folder_are_replaced(checkout: Config) -> None:
-    axis = Axis.load(checkout.repo)
     for html in (Path("new/html"), Path("empty")):
         if html.name == "empty":
             html.mkdir()
-        publish_site(checkout, axis, html)
+        publish_site(checkout, AXIS, html)
         assert (html / MARK).read_text() == MARK_TEXT
-        publish_site(checkout, axis, html)
+        publish_site(checkout, AXIS, html)
         assert (html / "index.html").is_file()
     for text in ("", "somebody's own\n", MARK_TEXT + "more"):
         (html / MARK).write_text(text)
         before = listing(html)
         with pytest.raises(UserError, match="remove it yourself first"):
-            publish_site(checkout, axis, html)
+            publish_site(checkout, AXIS, html)
         assert listing(html) == before
 
 
