@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch_history.store.launches import Case, Launch, read_launches
+from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
 MILLISECONDS = 1767225600000
 """2026-01-01, as asv writes a date."""
@@ -72,6 +72,13 @@ def write_release(
         "result_columns": ["result", "params", "version", "started_at", "duration"], "results": found, "version": 2,
     }  # fmt: skip
     Path(f"{path}.json").write_text(json.dumps(asvs), encoding="utf-8")
+
+
+def append(results: Path, *launches: Launch, machine: str = "here") -> None:
+    """Adds launches to the files of their releases."""
+    for of in dict.fromkeys((one.release, one.environment) for one in launches):
+        path = results / machine / f"{'-'.join(of)}.jsonl"
+        append_launches(path, [one for one in launches if (one.release, one.environment) == of])
 
 
 def cases(results: Path, machine: str, release: str = "", **which: Any) -> list[tuple[Launch, Case]]:

@@ -17,8 +17,7 @@ from torch_history.store.sources import versions
 
 from .lab import AXIS
 from .processes import ROOT
-from .result_files import write_machine
-from .test_compare import store
+from .result_files import append, write_machine
 from .test_verdicts import launch as of_release
 
 PEAK = "intersection.Intersection.track_peak_memory"
@@ -221,7 +220,7 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
     }
     for name, (record, launches) in machines.items():
         write_machine(tmp_path / name, **record)
-        store(tmp_path, *launches, machine=name)
+        append(tmp_path, *launches, machine=name)
     lanes = reports.lanes(tmp_path, {name: by_lane(launches) for name, (_, launches) in machines.items()}, AXIS)
     found = bases.rows([told for told, _ in lanes], AXIS)
     *_, line = reports.table(found, "docs/questions").splitlines()

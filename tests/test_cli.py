@@ -12,10 +12,11 @@ from torch_history.analysis.series import history
 from torch_history.cli import main, output
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, append_launches, read_launches
+from torch_history.store.launches import Case, read_launches
 
 from .lab import AXIS, MACHINE
 from .processes import ROOT, ran
+from .result_files import append
 from .test_verdicts import launch
 
 
@@ -51,8 +52,7 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results):
     shared = plan.SHARED
     assert new(AXIS) == tuple(tags[-1 - shared :])
     for tag, expected in ((tags[-4], tuple(tags[-3 - shared :])), (tags[-1], ())):
-        one = launch(tag, "q.Q.track_time", Case(("'f'",), value=1.0))
-        append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [one])
+        append(results, launch(tag, "q.Q.track_time", Case(("'f'",), value=1.0)))
         assert new(AXIS) == expected
     patch = structs.replace(AXIS.releases[-2], date=AXIS.releases[-1].date)
     late = Axis([*AXIS.releases[:-2], patch, AXIS.releases[-1]])

@@ -16,19 +16,15 @@ from torch_history.analysis import compare as compared
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import FALSE_RATE, Change
 from torch_history.store import causes, sources
-from torch_history.store.launches import Case, Launch, append_environment, append_launches
+from torch_history.store.launches import Case, Launch, append_environment
 
 from .processes import ROOT
+from .result_files import append
 from .test_evidence import EVIDENCE
 from .test_verdicts import launch
 
 OLD, NEW = "v2.0.1", "v2.1.2"
 NASTY = "RuntimeError: expected <Tensor> | got **None** from `f` of @someone, see #12\n[x](http://y)"
-
-
-def store(results: Path, *launches: Launch, machine: str = "here") -> None:
-    for one in launches:
-        append_launches(results / machine / f"{one.release}-{one.environment}.jsonl", [one])
 
 
 _Numbers = Sequence[float | str]
@@ -51,7 +47,7 @@ STEADY = [1.0, 1.001, 0.999]
 
 def upgrade(results: Path) -> None:
     """What an upgrade may bring: each verdict but FASTER and FIXED at least once."""
-    store(
+    append(
         results,
         *series("time", STEADY, [1.09, 1.092, 1.088]),
         *series("operators", [1], [9]),
@@ -120,14 +116,14 @@ def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again
 def test_a_case_that_was_not_measured_on_a_release_is_neither_broken_nor_counted_among_those_that_ran(results):
     upgrade(results)
     for tag, known in ((OLD, {"value": 1.0}), (NEW, {"unmeasured": "it timed out (timeout 60 s)"})):
-        store(results, launch(tag, "selection.Selection.track_time", Case(("'late'", "'small'"), **known)))
+        append(results, launch(tag, "selection.Selection.track_time", Case(("'late'", "'small'"), **known)))
     said = " ".join(command("2.0.1", "2.1.2").output.split())
     assert "1 more case cannot be judged: v2.1.2 was not measured, because it timed out (timeout 60 s) (1)." in said
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results):
     upgrade(results)
-    store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
+    append(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
     said = command("2.0.1", "2.1.2", "--question", "selection", "--metric", "time", "--all").output
     assert "while the number of operators went from 1 to 9" in said
     assert "MORE" not in said
@@ -180,7 +176,7 @@ def test_series_beyond_a_threshold_fails(results, limits, code, failed):
 
 
 def test_count_that_came_from_none_is_beyond_every_threshold(results):
-    store(results, *series("operators", [0], [1]))
+    append(results, *series("operators", [0], [1]))
     assert command("2.0.1", "2.1.2", "--fail-on", "more:1000%").exit_code == 3
 
 
@@ -227,7 +223,7 @@ def test_markdown_links_to_the_comparison_on_a_site(results):
 @pytest.mark.parametrize("more", [[], ["--all"]])
 def test_markdown_holds_no_markup_of_a_stranger(results, more):
     hostile = "<img src=x> [a](https://planted.example) ![a](x) `b` | c"
-    store(results, *series("time", STEADY, [2.0, 2.001, 1.999], hostile), *series("time", STEADY, [hostile], "broken"))
+    append(results, *series("time", STEADY, [2.0, 2.001, 1.999], hostile), *series("time", STEADY, [hostile], "broken"))
     said = command("2.0.1", "2.1.2", "--markdown", *more).output
     shown = MarkdownIt("commonmark", {"html": True}).enable("table").render(said)
     assert shown.count("planted.example") == said.count("planted") >= 2
@@ -237,7 +233,7 @@ def test_markdown_holds_no_markup_of_a_stranger(results, more):
 def test_markdown_is_never_longer_than_an_issue_takes(results):
     upgrade(results)
     for number in range(600):
-        store(results, *series("operators", [1], [9 + number], f"a variant with a name of some length, {number}"))
+        append(results, *series("operators", [1], [9 + number], f"a variant with a name of some length, {number}"))
     text = command("2.0.1", "2.1.2", "--markdown", "--all").output
     assert 40_000 < len(text) <= 60_000
     assert re.search(r"\d+ rows are omitted", text)

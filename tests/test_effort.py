@@ -1,5 +1,6 @@
 """Do rounds go on for what cannot be told, for nothing else, and is what that takes foretold?"""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,24 +11,19 @@ from torch_history.analysis.verdicts import compare, verdicts_of
 from torch_history.measuring.budget import FORECAST_FROM, TIMES, Effort, More, effort, forecast
 from torch_history.store.launches import Case, Launch
 
-from .test_launches import some_launch
+from .test_verdicts import launch
 
 
 def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], rounds: int) -> list[Launch]:
     """Rounds of one session: release -> variant -> seconds, and the spread of a variant's launches."""
     random = np.random.default_rng(7)
     found = []
-    for turn in range(1, rounds + 1):
-        for release, variants in levels.items():
-            cases = tuple(
-                Case((f"'{name}'", "'small'"), samples=(seconds * math.exp(random.normal(0, noise[name])),))
-                for name, seconds in variants.items()
-            )
-            which = {"session": "s", "round": turn, "release": release, "benchmark": "selection.Selection.track_time"}
-            when = f"2026-01-01T00:{turn:02}:00+00:00"
-            found.append(
-                some_launch(f"{release}{turn}", started_at=when, duration=2.0 * len(cases), cases=cases, **which)
-            )
+    for turn, (release, variants) in itertools.product(range(1, rounds + 1), levels.items()):
+        cases = [
+            Case((f"'{name}'", "'small'"), samples=(seconds * math.exp(random.normal(0, noise[name])),))
+            for name, seconds in variants.items()
+        ]
+        found.append(launch(release, "selection.Selection.track_time", *cases, round=turn, duration=2.0 * len(cases)))
     return found
 
 

@@ -1,20 +1,20 @@
 """Does a name stand in Markdown as what it is, whatever it is? Read by a parser of Markdown."""
 
+import itertools
 import random
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from msgspec.structs import replace
 
 from tools import document
 from tools.pages import coverage
 from torch_history.analysis.markdown import code, escape
-from torch_history.store.launches import Case, append_launches, read_launches
+from torch_history.store.launches import Case, read_launches
 
 from .lab import AXIS
-from .result_files import write_machine
+from .result_files import append, write_machine
 from .test_launches import some_launch
 
 PARSER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
@@ -77,22 +77,15 @@ HOSTILE = "a` | [planted](https://planted.example) <b>planted</b> ![p](x) `"
 def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(tmp_path, warned, monkeypatch):
     """Of results whose machine, environment, variant and reasons are called HOSTILE, as far as a disk allows."""
     machine = HOSTILE.replace("/", "_")
-    folder = tmp_path / machine
-    write_machine(folder, device="recorder", card="turing", cpu=HOSTILE)
-    environments = (machine, f"{machine}b")
-    for number, release in enumerate(("v2.0.1", "v2.1.0")):
-        for environment in environments:
-            path = folder / f"{release}-{environment}.jsonl"
-            for metric, turn in ((m, t) for m in ("host_waits", "operators") for t in (1, 2)):
-                cases = (
-                    Case((repr(HOSTILE), "'small'"), value=1 + number + turn + len(environment)),
-                    Case((repr(f"{HOSTILE}c"), "'small'"), unavailable=HOSTILE),
-                )
-                one = some_launch(
-                    session=f"{HOSTILE}{turn}", launch=f"{number}{turn}", release=release, environment=environment,
-                    benchmark=f"question{HOSTILE}.Own.track_{metric}".replace(".example", ""), cases=cases,
-                )  # fmt: skip
-                append_launches(path, [replace(one, round=turn)])
+    write_machine(tmp_path / machine, device="recorder", card="turing", cpu=HOSTILE)
+    both = itertools.product(enumerate(("v2.0.1", "v2.1.0")), (machine, f"{machine}b"))
+    for ((number, release), environment), metric, turn in itertools.product(both, ("host_waits", "operators"), (1, 2)):
+        case = Case((repr(HOSTILE), "'small'"), value=1 + number + turn + len(environment))
+        cases = (case, Case((repr(f"{HOSTILE}c"), "'small'"), unavailable=HOSTILE))
+        which = {"session": f"{HOSTILE}{turn}", "launch": f"{number}{turn}", "round": turn, "cases": cases}
+        benchmark = f"question{HOSTILE}.Own.track_{metric}".replace(".example", "")
+        one = some_launch(release=release, environment=environment, benchmark=benchmark, **which)
+        append(tmp_path, one, machine=machine)
     monkeypatch.setattr(document.compare, "tell", lambda *_: [SimpleNamespace(where=HOSTILE, said=HOSTILE)])
     lanes = {machine: document.by_lane(read_launches(tmp_path, machine))}
     assert lanes[machine]

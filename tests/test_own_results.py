@@ -10,11 +10,12 @@ from click.testing import CliRunner
 from torch_history.cli.report import compare_stored
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store import own as skipped
-from torch_history.store.launches import Case, append_launches
+from torch_history.store.launches import Case
 from torch_history.store.sources import own_versions
 from torch_history.system.errors import SessionError
 
-from .test_launches import some_launch
+from .result_files import append
+from .test_verdicts import launch
 
 LANE = "release-py3.11"
 OLD, NEW = "v2.14.1", "v2.15.0"
@@ -36,16 +37,9 @@ def own(tmp_path, monkeypatch) -> OwnWorkload:
 def store(own: OwnWorkload, release: str, metric: str = "time", **cases: dict[str, Any]) -> None:
     """Two launches of a release, with a case of each name."""
     benchmark = f"mine.Own.track_{metric}"
-    version, found = own_versions("mine", own.text)[benchmark], cases.items()
-    which: dict[str, Any] = {"release": release, "environment": LANE, "benchmark": benchmark, "version": version}
-    which |= {"cases": tuple(Case((repr(name), "''"), **of) for name, of in found)}
-    launches = [
-        some_launch(f"{release} {metric} {n}", round=n, started_at=f"2026-01-01T00:00:0{n}+00:00", **which)
-        for n in (1, 2)
-    ]
-    path = own.folder / "results" / "here" / f"{release}-{LANE}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    append_launches(path, launches)
+    version = own_versions("mine", own.text)[benchmark]
+    found = [Case((repr(name), "''"), **of) for name, of in cases.items()]
+    append(own.folder / "results", *(launch(release, benchmark, *found, version=version, round=n) for n in (1, 2)))
 
 
 RAN: dict[str, Any] = {"samples": (0.25, 0.26)}

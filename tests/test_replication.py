@@ -22,8 +22,7 @@ from torch_history.store.launches import Case, Launch, read_on_axis
 from torch_history.store.machines import processor_of
 
 from .lab import AXIS
-from .result_files import write_machine
-from .test_compare import store
+from .result_files import append, write_machine
 from .test_verdicts import launch
 
 pytestmark = pytest.mark.usefixtures("no_code")
@@ -105,7 +104,7 @@ def results(tmp_path) -> Path:
         (HERE, 1, {"both": 1.3, "here": 1.3, "opposite": 1.2, "small": 1.05, "large": 1.5}),
         (OTHER, 2, {"both": 1.25, "here": 1.0, "opposite": 0.8}),
     ):
-        store(tmp_path, *launches(lane, ratios, seed))
+        append(tmp_path, *launches(lane, ratios, seed))
     return tmp_path
 
 
@@ -127,7 +126,7 @@ def test_compare_says_of_each_change_what_the_other_lane_says(results):
 
 def machine(results: Path, name: str, about: dict[str, str], ratios: dict[str, float], version: str = "1") -> None:
     write_machine(results / name, **about)
-    store(results, *(replace(one, version=version) for one in launches(HERE, ratios, 7)), machine=name)
+    append(results, *(replace(one, version=version) for one in launches(HERE, ratios, 7)), machine=name)
 
 
 def test_a_change_says_whether_another_machine_has_it(results):

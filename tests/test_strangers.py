@@ -17,6 +17,7 @@ from torch_history.store.launches import Case, append_launches, machines_in, rea
 
 from .lab import AXIS
 from .processes import ROOT
+from .result_files import append
 from .test_launches import some_launch
 
 TIME = "intersection.Intersection.track_time"
@@ -68,7 +69,7 @@ def test_ids_of_lanes_differ_and_todays_stays():
 def two_machines(folder: Path, *names: str) -> Path:
     """Results of two machines that differ in their name only."""
     for machine in names:
-        append_launches(folder / machine / f"{launch().release}-{launch().environment}.jsonl", [launch()])
+        append(folder, launch(), machine=machine)
     return folder
 
 
@@ -141,7 +142,7 @@ def test_exclusions_are_checked_line_by_line(tmp_path):
 )
 def test_what_is_listed_as_taken_out_may_not_be_among_the_results(tmp_path, more, counts):
     one = launch()
-    append_launches(tmp_path / "here" / "v2.0.1-release-py3.11.jsonl", [one])
+    append(tmp_path, one)
     (tmp_path / "exclusions.jsonl").write_text(listed(one, **more))
     told = check(tmp_path, AXIS).problems
     assert any("line 1: exclusions.jsonl says that it was" in said for said in told) is counts

@@ -26,11 +26,11 @@ from torch_history.store.launches import (
     Case,
     Launch,
     append_environment,
-    append_launches,
     read_environment,
     read_launches,
 )
 
+from .result_files import append
 from .test_launches import ENVIRONMENT, some_launch
 
 SITE = Path(__file__).resolve().parents[1] / "torch_history" / "site"
@@ -162,10 +162,9 @@ def write(results: Path, chance: random.Random, tags: list[str]) -> None:
     machine.mkdir(parents=True)
     record = {"machine": "here", "device": chance.choice(("cpu", "cuda")), "cpu": "a processor", "version": 1}
     (machine / "machine.json").write_text(json.dumps(record))
-    launches = launches_of(chance, tags)
     facts: dict[str, Any] = {}
+    append(results, *launches_of(chance, tags))
     for tag in tags:
-        append_launches(machine / f"{tag}-{ENVIRONMENT}.jsonl", [one for one in launches if one.release == tag])
         if not facts or chance.random() < 0.5:
             facts = {name: chance.choice(values) for name, values in FACTS.items() if chance.random() < 0.9}
         if chance.random() < 0.85:

@@ -28,7 +28,7 @@ from torch_history.system.errors import UserError
 
 from .lab import AXIS
 from .processes import ROOT
-from .test_launches import some_launch
+from .test_verdicts import launch
 
 TAGS = tuple(f"v2.{i}.0" for i in range(30))
 ROUNDS = 5
@@ -99,14 +99,11 @@ class Laboratory:
 
     def _launches(self, key: Any, tag: str, number: int) -> list[Launch]:
         names = [name for name in self.slower if not key[1] or (repr(name), "''") in key[1]]
-        when = {"session": f"session of {key}", "started_at": f"2026-01-01T00:{self.sessions:02}:{number:02}"}
-        which: dict[str, Any] = {**when, "round": number, "release": tag, "environment": self.environment, "facts": {}}
-        found = []
-        for metric in ("time", "peak_memory"):
-            cases = tuple(self._case(name, metric, tag) for name in names)
-            named: dict[str, Any] = {"launch": f"{key} {tag} {number} {metric}", "cases": cases}
-            found.append(some_launch(**which, **named, benchmark=f"mine.Own.track_{metric}"))
-        return found
+        which: dict[str, Any] = {"session": f"session of {key}", "round": number}
+        return [
+            launch(tag, f"mine.Own.track_{metric}", *(self._case(name, metric, tag) for name in names), **which)
+            for metric in ("time", "peak_memory")
+        ]
 
     def _case(self, name: str, metric: str, tag: str) -> Case:
         at, parameters = TAGS.index(tag), (repr(name), "''")

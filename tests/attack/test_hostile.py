@@ -1,5 +1,6 @@
 """What can a stranger's results do? Be left out in a sentence, or be published as what they are: text and numbers."""
 
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -9,10 +10,11 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.test_launches import some_launch
+from tests.result_files import append
+from tests.test_verdicts import TIME, launch
 from torch_history.releases.axis import Axis
 from torch_history.site.data import lane_data, lanes
-from torch_history.store.launches import Case, append_launches
+from torch_history.store.launches import Case, Launch
 from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, fill
@@ -34,11 +36,12 @@ NUMBERS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def stranger(release: str, number: int, name: str) -> Any:
-    return some_launch(
-        session=f"s{number}", launch=f"{release}{number}", release=release, environment=ENVIRONMENT, round=number,
-        benchmark="intersection.Intersection.track_time", cases=(Case((repr(name), "'small'"), samples=(1.0 + number,)),),
-    )  # fmt: skip
+def strangers(name: str) -> list[Launch]:
+    """Three rounds of both releases, of a variant of that name."""
+    return [
+        launch(release, TIME, Case((repr(name), "'small'"), samples=(1.0 + turn,)), session=f"s{turn}", round=turn)
+        for release, turn in itertools.product(RELEASES, (1, 2, 3))
+    ]
 
 
 SAFE = re.compile(r"(?![a-z]+:|//)|data:", re.IGNORECASE)
@@ -73,11 +76,8 @@ def test_names_become_text_and_nothing_else(results, warned, attacks):
     attack = attacks("names")
     for number, name in enumerate(NAMES):
         with attack(f"a variant called {name[:40]!r}"):
-            folder = results / f"m{number}"
-            for release in RELEASES:
-                one = [stranger(release, turn, name) for turn in (1, 2, 3)]
-                append_launches(folder / f"{release}-{ENVIRONMENT}.jsonl", one)
-            asked = ("compare", *RELEASES, "--machine", folder.name, "--all")
+            append(results, *strangers(name), machine=f"m{number}")
+            asked = ("compare", *RELEASES, "--machine", f"m{number}", "--all")
             said = command(*asked, "--markdown").stdout
             html = MarkdownIt("commonmark", {"html": True}).enable("table").render(said)
             parser = Markup()
@@ -86,7 +86,7 @@ def test_names_become_text_and_nothing_else(results, warned, attacks):
             assert not re.search(rf"(?<![\w])(https?://|www\.){PLANTED}", said), "an address becomes a link"
             assert not re.search("[\u202a-\u202e\u2066-\u2069]", said), "text is turned around"
             command(*asked)
-            command("regressions", "--machine", folder.name)
+            command("regressions", "--machine", f"m{number}")
             json.loads(command(*asked, "--json").stdout or "{}")
 
 
@@ -95,12 +95,9 @@ def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, a
     attack = attacks("names")
     for name in NAMES:
         kept = re.sub(r"[/\x00]", "_", name)[:60].strip(".") or "_"
-        folder = results / kept
-        for release in RELEASES:
-            lines = [stranger(release, turn, name) for turn in (1, 2, 3)]
-            append_launches(folder / f"{release}-{ENVIRONMENT}.jsonl", lines)
+        append(results, *strangers(name), machine=kept)
         record = {"machine": kept, "cpu": name, "num_cpu": name, "version": 1}
-        (folder / "machine.json").write_text(json.dumps(record))
+        (results / kept / "machine.json").write_text(json.dumps(record))
     html = tmp_path / "html"
     with attack("all of them published"):
         published = command("publish", "--html-dir", str(html), "--results-dir", str(results))
@@ -123,7 +120,7 @@ def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, a
 
 def changed(value: Any) -> list[dict[str, Any]]:
     """A launch with `value` in each place of a number."""
-    whole = json.loads(stranger("v2.0.1", 1, "a").to_json())
+    whole = json.loads(strangers("a")[0].to_json())
     case = {"parameters": ["'a'", "'small'"]}
     counts = {"benchmark": "intersection.Intersection.track_peak_memory"}
     return [
