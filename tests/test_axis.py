@@ -101,10 +101,7 @@ def test_what_names_no_release_is_refused(axis, spec, sentence):
             toml(version='"2.15.100"') + toml(version='"2.15.101"'),
             r"8 characters, and could not tell v2\.15\.100 from v2\.15\.101\. Only one",
         ),
-        (
-            toml(version='"2.1.1"') + toml(version='"2.1.10"'),
-            r"could not tell v2\.1\.1 from v2\.1\.10\. Only one",
-        ),
+        (toml(version='"2.1.1"') + toml(version='"2.1.10"'), r"could not tell v2\.1\.1 from v2\.1\.10\. Only one"),
         # one pair of brackets too few: the likeliest slip in this file
         (toml().replace("[[release]]", "[release]"), r"\[\[release\]\]"),
     ],

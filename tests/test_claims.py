@@ -12,17 +12,7 @@ import pytest
 from scipy import stats
 
 from torch_history.analysis import claims
-from torch_history.analysis.claims import (
-    FAILS,
-    HOLDS,
-    PARTLY,
-    UNKNOWN,
-    UNMEASURED,
-    Interval,
-    Key,
-    Numbers,
-    Values,
-)
+from torch_history.analysis.claims import FAILS, HOLDS, PARTLY, UNKNOWN, UNMEASURED, Interval, Key, Numbers, Values
 from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
 
 from .processes import ROOT

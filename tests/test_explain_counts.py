@@ -1,8 +1,10 @@
 """Is the right cause found of a changed number of bytes or operators? What launches answer is made here, so it is known."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,48 +30,34 @@ UNFUSED: Rows = {
 FUSED: Rows = {"fused_max_sub": {"allocations": 1, "peak_memory": 60}}
 
 
-class Played:
-    """Launches that count `rows` of the side, or under the fuser lever `unfused` on both."""
-
-    def __init__(self, old: Rows, new: Rows, wander: int = 0) -> None:
-        self.rows, self.wander, self.opened = (old, new), wander, 0
-
-    def open(self, side: Side, subject: Subject) -> "Played":
-        self.side, self.opened = SIDES.index(side), self.opened + 1
-        return self
-
-    def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        if step["do"] == "facts":
-            return {"environment": {"torch": str(self.side)}, "commit": f"{self.side:040}"}
-        if step["do"] == "traces":
-            return {"traces": ["TorchScript"]}
-        rows = UNFUSED if "fuser_off" in step.get("set", ()) else self.rows[self.side]
-        summed = {metric: sum(row.get(metric, 0) for row in rows.values()) for metric in counting.COUNTED}
-        return {**summed, "rows": rows, "peak_memory": summed["peak_memory"] + self.wander * self.opened}
-
-    def close(self) -> None:
-        pass
-
-
 def explained(
     old: Rows, new: Rows, metric: str = "peak_memory", wander: int = 0, levers: tuple[Lever, ...] = (FUSER, COLLECTOR)
 ) -> Found:
+    """Of launches that count the rows of their side, or under the fuser lever UNFUSED on both."""
+    opened = itertools.count(1)
+
+    def open(side: Side, subject: Subject) -> Any:
+        number, place = next(opened), SIDES.index(side)
+
+        def ask(step: Mapping[str, Any]) -> dict[str, Any]:
+            rows = UNFUSED if "fuser_off" in step.get("set", ()) else (old, new)[place]
+            summed = {metric: sum(row.get(metric, 0) for row in rows.values()) for metric in counting.COUNTED}
+            counts = {**summed, "rows": rows, "peak_memory": summed["peak_memory"] + wander * number}
+            facts = {"environment": {"torch": str(place)}, "commit": f"{place:040}"}
+            return {"facts": facts, "traces": {"traces": ["TorchScript"]}}.get(step["do"], counts)
+
+        return SimpleNamespace(ask=ask, close=lambda: None)
+
     subject = Subject(Path(), "question", "variant", "small", metric)
-    played = Played(old, new, wander)
-    return counting.explain(subject, SIDES, levers, lambda words: None, played.open)
+    return counting.explain(subject, SIDES, levers, lambda words: None, open)
 
 
 def test_lever_that_makes_both_count_alike_is_the_cause() -> None:
     found = explained(FUSED, UNFUSED)
-    assert found.verdict == "CAUSE"
-    assert (
-        found.words == "because of what TorchScript fuses: with TorchScript's fuser off 100 % of the difference is gone"
-    )
-    assert found.ratio.ratio == 4.0
-    assert [(lever.name, lever.verdict) for lever in found.levers] == [
-        ("fuser off", "CAUSE"),
-        ("collector off", "CLEARED"),
-    ]
+    gone = "because of what TorchScript fuses: with TorchScript's fuser off 100 % of the difference is gone"
+    assert (found.verdict, found.words, found.ratio.ratio) == ("CAUSE", gone, 4.0)
+    levers = [("fuser off", "CAUSE"), ("collector off", "CLEARED")]
+    assert [(lever.name, lever.verdict) for lever in found.levers] == levers
 
 
 def test_operator_that_takes_more_is_the_cause() -> None:

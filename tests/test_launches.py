@@ -38,12 +38,7 @@ TIME: dict[str, Any] = {
 }
 """Cases in asv's order: (eager, small), (eager, paper), (scripted, small), (scripted, paper)."""
 CASES = [("'eager'", "'small'"), ("'eager'", "'paper'"), ("'scripted'", "'small'"), ("'scripted'", "'paper'")]
-BYTES: dict[str, Any] = {
-    **TIME,
-    "name": "intersection.Intersection.track_peak_memory",
-    "type": "track",
-    "unit": "bytes",
-}
+BYTES = {**TIME, "name": "intersection.Intersection.track_peak_memory", "type": "track", "unit": "bytes"}
 
 FACTS = {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1, "device": "cpu"}
 TRACEBACK = """\
@@ -118,9 +113,8 @@ def test_launch_keeps_samples_case_by_case(tmp_path):
     assert [case.parameters for case in launch.cases] == CASES
     assert [list(case.samples) for case in launch.cases] == SAMPLES
     assert [case.number for case in launch.cases] == [0.30, 2.4, 0.03, 0.3]
-    assert (launch.release, launch.environment, launch.benchmark, launch.version) == (
-        *("v2.0.1", ENVIRONMENT, "intersection.Intersection.track_time", "1"),
-    )
+    of = (launch.release, launch.environment, launch.benchmark, launch.version)
+    assert of == ("v2.0.1", ENVIRONMENT, "intersection.Intersection.track_time", "1")
     assert launch.duration == pytest.approx(12.345, abs=0.01)
     facts = dict(launch.facts)
     assert facts.pop("load") >= 0
@@ -199,9 +193,8 @@ def test_failed_case_keeps_what_a_long_message_says_first(tmp_path):
     assert reason(tmp_path, before + LONG) == first
     raised = "\ntorch._dynamo.exc.BackendCompilerFailed: backend raised:\nInvalidCxxCompiler: No compiler\n\nSet TORCH"
     (tmp_path / "other").mkdir()
-    assert reason(tmp_path / "other", before + raised) == (
-        "BackendCompilerFailed: backend raised: InvalidCxxCompiler: No compiler"
-    )
+    said = reason(tmp_path / "other", before + raised)
+    assert said == "BackendCompilerFailed: backend raised: InvalidCxxCompiler: No compiler"
 
 
 BY_ASV = """\
@@ -248,9 +241,7 @@ FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use C
     ],
 )
 def test_stored_failure_of_the_suite_is_read_as_one(failed, device, ours):
-    launch = Launch(
-        "s", 1, "l", "v1.12.0", "e", TIME["name"], "1", "now", 0.0, {"device": device}, (Case((), failed=failed),)
-    )
+    launch = some_launch(release="v1.12.0", facts={"device": device}, cases=(Case((), failed=failed),))
     (case,) = Launch.from_json(launch.to_json()).cases
     assert (case.unmeasured, case.failed) == ((failed, "") if ours else ("", failed))
 

@@ -99,8 +99,7 @@ def test_a_name_that_no_folder_of_results_or_archive_may_have_is_refused_before_
 
 
 @pytest.mark.parametrize(
-    ("visible", "name"),
-    [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200"), ("", None), ("-1", None)],
+    ("visible", "name"), [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200"), ("", None), ("-1", None)]
 )
 def test_gpu_that_is_recorded_is_the_first_that_may_be_used_if_any(box, monkeypatch, visible, name):
     ids = f'*--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; *--id*) exit 6;; *) {H200};;'

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from asv.benchmarks import Benchmarks
 from asv.machine import Machine
-from asv.runner import BenchmarkResult
 from rich.console import Console
 
 from contract.request import Request
@@ -78,9 +77,7 @@ class World:
         level = 1.2 if (release, variant) == (NEW, "slower") else 1.0
         return level * math.exp(self.random.gauss(0, spread))
 
-    def run_benchmark(
-        self, benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **_: Any
-    ) -> BenchmarkResult:
+    def run_benchmark(self, benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **_: Any) -> None:
         (index,) = selected_idx
         variant = CASES[index][0].strip("'")
         if len(self.asked) >= self.stop_after:
@@ -98,15 +95,11 @@ class World:
             value, samples = (True, found["time"]) if benchmark["name"].endswith("time") else (self.bytes, None)
         if self.environment:
             said |= {"environment": self.environment, "device": "cpu"}
-        columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
-        columns["result"][index], columns["samples"][index] = value, samples
-        columns["number"][index] = 1 if samples else None
         metric = benchmark["name"].rpartition(".")[2]
         record = {"metric": metric, "parameters": list(CASES[index]), "facts": said}
         with open(spawner.channel.path, "a") as stream:
             stream.write(json.dumps(record) + "\n")
         spawner.channel.note_end(benchmark, index, "", 0, value, samples)
-        return BenchmarkResult(**columns, errcode=0, stderr="", profile=None)
 
 
 @pytest.fixture
@@ -325,12 +318,11 @@ def test_time_that_nothing_else_needs_goes_to_what_luck_may_tell(make, world, sa
 
 
 def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(make, world, said, monkeypatch):
-    def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
-        answer = run_benchmark(benchmark, spawner, selected_idx, **more)
+    def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> None:
+        run_benchmark(benchmark, spawner, selected_idx, **more)
         (index,) = selected_idx
         if CASES[index][0] == "'even'" and spawner.release == NEW:
             spawner.channel.note_end(benchmark, index, "", 0, True, [1.0])
-        return answer
 
     run_benchmark = world.run_benchmark
     monkeypatch.setattr(servers, "run_benchmark", unnamed)

@@ -22,13 +22,7 @@ from torch_history.site import data
 from torch_history.site.data import Lane, lanes
 from torch_history.site.told import told
 from torch_history.site.typical import MEMORY, rounded
-from torch_history.store.launches import (
-    Case,
-    Launch,
-    append_environment,
-    read_environment,
-    read_launches,
-)
+from torch_history.store.launches import Case, Launch, append_environment, read_environment, read_launches
 
 from .result_files import append
 from .test_launches import ENVIRONMENT, some_launch

@@ -172,16 +172,12 @@ def test_a_single_launch_is_no_evidence(launches, ratio):
     assert (change.low, change.high, change.detectable) == (None, None, None)
 
 
-def drawn(random: np.random.Generator, series: int) -> Evidence:
-    """Of many series, some near the margin."""
-    shift, error = random.normal(0, 0.04, series), 0.02 * np.exp(random.normal(0, 1, series))
-    looks: Array = random.integers(1, 4, series).astype(float)
-    return Evidence(shift, error, random.uniform(1, 30, series), MARGIN, looks)
-
-
 def test_same_is_two_one_sided_tests():
     """Of an interval that is rounded up by at most 3 % for a byte: so it is a little harder to earn."""
-    evidence = drawn(np.random.default_rng(3), 2000)
+    random = np.random.default_rng(3)
+    shift, error = random.normal(0, 0.04, 2000), 0.02 * np.exp(random.normal(0, 1, 2000))
+    looks: Array = random.integers(1, 4, 2000).astype(float)
+    evidence = Evidence(shift, error, random.uniform(1, 30, 2000), MARGIN, looks)
     said = evidence.judged(FALSE_RATE).code
     same, changed = said == TOLD.index(Verdict.SAME), np.isin(said, [TOLD.index(one) for one in CHANGED])
     margin, size = math.log1p(MARGIN), np.abs(evidence.shift)
@@ -329,9 +325,6 @@ def test_launches_out_of_line_make_no_change(launches, disturbed):
         assert only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.CANT_TELL
 
 
-NO_CHAIN = "no round has a number for both, and no chain of rounds with common releases connects them"
-
-
 @pytest.mark.parametrize(("rounds", "verdict"), [(4, Verdict.FASTER), (1, Verdict.CANT_TELL)])
 def test_releases_that_sessions_tie_by_another_are_compared_though_machines_differ(rounds, verdict):
     """One release and another on a slow Monday, that and a third on a fast Tuesday: 1.0, 1.2 and 0.9 seconds."""
@@ -472,7 +465,8 @@ def test_failure_of_one_launch_does_not_hide_the_numbers_of_the_others():
 def test_times_of_separate_sessions_cannot_tell_and_exact_numbers_can():
     # Two sessions may differ by the machine alone.
     change = only(timed(OLD, [0.30, 0.31, 0.30], session="s1") + timed(NEW, [0.40, 0.41, 0.40], session="s2"))
-    assert (change.verdict, change.reason) == (Verdict.CANT_TELL, NO_CHAIN)
+    no_chain = "no round has a number for both, and no chain of rounds with common releases connects them"
+    assert (change.verdict, change.reason) == (Verdict.CANT_TELL, no_chain)
     assert (change.low, change.high) == (None, None)
     assert only(counted(OLD, [10], session="s1") + counted(NEW, [11], session="s2")).verdict is Verdict.HUNGRIER
 

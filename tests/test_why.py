@@ -208,12 +208,7 @@ def test_evidence_of_this_machine_is_told_before_what_was_found_by_hand_and_that
     here = here._replace(benchmark=time.series.benchmark, by_lever=True)
     elsewhere = here._replace(words="because of that", seen_on="a processor")
     unknown = here._replace(words="cause unknown", verdict="UNKNOWN")
-    for of, words in (
-        ([], BY_HAND),
-        ([elsewhere], BY_HAND),
-        ([unknown], BY_HAND),
-        ([elsewhere, here], here.words),
-    ):
+    for of, words in (([], BY_HAND), ([elsewhere], BY_HAND), ([unknown], BY_HAND), ([elsewhere, here], here.words)):
         assert why([time], {"torch": "1.13.1"}, {"torch": "2.0.0"}, of)[time.series] == words
 
 
