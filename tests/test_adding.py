@@ -81,10 +81,8 @@ def test_what_was_added_is_checked_listed_published_and_compared(root, tmp_path)
         (copy / name).write_text(text.replace(before, added + before))
     (copy / "workloads" / "addition.py").write_text(WORKLOAD)
     (copy / "benchmarks" / "addition.py").write_text(QUESTION)
-    here = {
-        "cwd": copy,
-        "env": {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"},
-    }
+    env = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
+    here = {"cwd": copy, "env": env}
     code = "import json; from torch_history.store.sources import here; print(json.dumps(here()))"
     write_results(copy, json.loads(ran(sys.executable, "-c", code, **here).stdout))
 
@@ -96,8 +94,7 @@ def test_what_was_added_is_checked_listed_published_and_compared(root, tmp_path)
     index = json.loads((copy / "html" / "data" / "index.json").read_text())
     assert METRIC in index["metrics"]
     (lane,) = index["lanes"]
-    assert wanted <= {
-        (row["question"], row["metric"]) for row in read_lane(copy / "html" / "data", lane["id"])["series"]
-    }
+    series = read_lane(copy / "html" / "data", lane["id"])["series"]
+    assert wanted <= {(row["question"], row["metric"]) for row in series}
     listed = json.loads((copy / "html" / "asv" / "index.json").read_text())["benchmarks"]
     assert {f"batching.Batching.track_{METRIC}", f"addition.Addition.track_{METRIC}"} <= set(listed)

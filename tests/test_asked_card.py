@@ -68,13 +68,10 @@ def test_a_number_that_nobody_gives_is_refused_by_name(answer):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"name": 'H100"}; int evil(void) { return 1; } //'}, "is no name of a GPU"),
-        ({"name": "H100\\"}, "is no name of a GPU"),
-        ({"name": None}, "is no name of a GPU"),
+        *(({"name": name}, "is no name of a GPU") for name in ('H100"}; int evil(void) { return 1; } //', "H100\\", None)),
         ({"attributes": [1, 2]}, "no attributes are given"),
         ({"memory": "0}; int evil"}, "memory of .* which is no whole number from 1 to"),
-        ({"memory": 0}, "which is no whole number from 1 to"),
-        ({"memory": 2**60}, "which is no whole number from 1 to"),
+        *(({"memory": memory}, "which is no whole number from 1 to") for memory in (0, 2**60)),
         ({"16": "132"}, "multiProcessorCount of .* is 132, which is no whole number"),
         ({"16": True}, "multiProcessorCount of .* is True, which is no whole number"),
         ({"39": 0}, "maxThreadsPerMultiProcessor of .* is 0, which is no whole number from 1 to"),

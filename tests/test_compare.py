@@ -74,9 +74,8 @@ def test_worst_comes_first_and_the_summary_last(results):
     lines = answer.output.splitlines()
     first = ("broken small: BROKE", "nonzero small: SLOWER", "mask small: SLOWER 1.09", "mask small: HUNGRIER 1.01")
     assert all(said in line for said, line in zip((*first, "mask small: MORE, from 1 to 9"), lines, strict=False))
-    found = re.search(
-        r"SLOWER 1\.09 times \((\S+) to (\S+)\), .*while the number of operators went from 1 to 9", lines[2]
-    )
+    said = r"SLOWER 1\.09 times \((\S+) to (\S+)\), .*while the number of operators went from 1 to 9"
+    found = re.search(said, lines[2])
     assert found
     assert 1 < float(found[1]) < 1.09 < float(found[2]) < 1.2
     assert "from 100,000 B to 100,600 B" in lines[3]
@@ -88,11 +87,10 @@ def test_worst_comes_first_and_the_summary_last(results):
 def write_evidence(results: Path, verdict: str, taken_at: str) -> None:
     """What `explain` stored of the largest time of `upgrade`."""
     words = "the times scatter too much to tell whether the difference is there"
-    one = structs.replace(
-        EVIDENCE, environment="release-py3.11", benchmark="selection.Selection.track_time", version="1"
-    )
-    one = structs.replace(one, parameters=("'nonzero'", "'small'"), old=OLD, new=NEW, verdict=verdict, words=words)
-    causes.write(results, "here", structs.replace(one, taken_at=taken_at))
+    series = {"environment": "release-py3.11", "benchmark": "selection.Selection.track_time", "version": "1"}
+    found = {"old": OLD, "new": NEW, "verdict": verdict, "words": words, "taken_at": taken_at}
+    one = structs.replace(EVIDENCE, parameters=("'nonzero'", "'small'"), **series, **found)
+    causes.write(results, "here", one)
 
 
 @pytest.mark.parametrize("verdict", ["INCONCLUSIVE", "NOT THERE"])

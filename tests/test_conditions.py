@@ -28,11 +28,7 @@ def found(interpreter: float = 0.003, memory: float = 0.002, **more: Any) -> dic
         (found(interpreter=1.0), USUAL[:2], ""),
         (found(stolen=2 * STOLEN), [], "the host took 10% of the processors' time away"),
         *((found(others=OTHERS), [], ""), (found(others=0.25), [], "other processes kept 25% of the processors busy")),
-        (
-            found(gpu={"throttled": "0x44", "throttled_share": 0.4}),
-            USUAL,
-            "the GPU held its clocks back for 40% of its work",
-        ),
+        (found(gpu={"throttled": "0x44", "throttled_share": 0.4}), USUAL, "the GPU held its clocks back for 40%"),
         (found(gpu={"throttled": "0x4", "throttled_share": 0.05}), USUAL, ""),
         *((found(gpu={"celsius": 60.0}), USUAL, ""), (found(gpu={"unknown": "nvidia-smi is not there"}), USUAL, "")),
     ],

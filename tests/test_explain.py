@@ -180,13 +180,10 @@ def test_functions_of_python_that_are_called_more_often_are_the_cause_where_they
         Place("function", "torch/collate.py of_numbers", 0.0, 5e-5, 4.5e-5, 5.5e-5, "PART", (0.0, 800.0)),
         Place("function", "everything else", 1e-5, 2e-5, 0.0, 2e-5),
     ]
-    words = verdict.called_otherwise(rows, "mine.py")
-    assert words == (
+    words = (
         "because torch/collate.py of_numbers is called 800 times, before 0 and torch/collate.py collate is called 909 "
-        "times, before 9"
-        if said
-        else ""
     )
+    assert verdict.called_otherwise(rows, "mine.py") == (f"{words}times, before 9" if said else "")
     assert verdict.called_otherwise(rows[2:], "mine.py") == verdict.called_otherwise([], "") == ""
 
 
@@ -301,10 +298,8 @@ WAITS = "waits for something that is not profiled"
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
-        *(
-            ("<method 'poll' of 'select.poll' objects>", "UNKNOWN", WAITS),
-            ("<built-in method time.sleep>", "UNKNOWN", WAITS),
-        ),
+        ("<method 'poll' of 'select.poll' objects>", "UNKNOWN", WAITS),
+        ("<built-in method time.sleep>", "UNKNOWN", WAITS),
         ("<method 'acquire' of '_thread.lock' objects>", "UNKNOWN", WAITS),
         ("the kernel: futex_wait_queue", "UNKNOWN", WAITS),
         *(("<built-in method torch.select>", "CAUSE", ""), ("mine.py relu", "UNKNOWN", "")),

@@ -171,9 +171,8 @@ def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
     assert "3.8" in told["rows"]["Python"]
     fine = command(file, "--to", "2.5.1", "--gpu", "RTX 2080")
     assert fine.exit_code == 0, fine.output
-    assert "0.20.1 is built for torch 2.5.1. The file asks for ==0.18.1: change it, too." in " ".join(
-        fine.output.split()
-    )
+    words = "0.20.1 is built for torch 2.5.1. The file asks for ==0.18.1: change it, too."
+    assert words in " ".join(fine.output.split())
     (tmp_path / "newer.txt").write_text("torch==2.5.1\ntorchvision==0.20.1\n")
     shown = command(file, "--to", tmp_path / "newer.txt", "--markdown").output
     assert "torch 2.3.1 → 2.5.1" in shown
@@ -289,11 +288,7 @@ def test_an_action_installs_what_is_locked_alone():
     assert ours.items() <= everybody.items()
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = asked["project"]
-    lines = [
-        *project["dependencies"],
-        *project["optional-dependencies"]["compare"],
-        *asked["dependency-groups"]["build"],
-    ]
+    lines = project["dependencies"] + project["optional-dependencies"]["compare"] + asked["dependency-groups"]["build"]
     assert {canonicalize_name(re.split(r"[<>=]", line)[0]) for line in lines} <= ours.keys()
 
 

@@ -146,9 +146,10 @@ def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path):
         ("requirements = 'torchvision'", "`requirements` in mine.py must be a list of packages"),
         ("requirements = ['Torch==2.0']", "names torch, which is what is compared"),
         ("requirements = ['a @ https://index.example/a.whl']", "names an address"),
-        ("requirements = ['-r other.txt']", "is no package with a version"),
-        ("requirements = ['./here']", "is no package with a version"),
-        ("requirements = ['a\\n--index-url b']", "is no package with a version"),
+        *(
+            (f"requirements = ['{of}']", "is no package with a version")
+            for of in ("-r other.txt", "./here", "a\\n--index-url b")
+        ),
         ("requirements = [1]", "1 is no name of a package"),
     ],
 )

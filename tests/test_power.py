@@ -133,9 +133,8 @@ def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs():
     for series in range(SERIES // 2):
         launches = changed(launches, series, 1.5)
     after = history(launches)
-    assert power.found_alone(after.fits.values(), PATCH, after).shares[0.1] == pytest.approx(
-        shares.shares[0.1], abs=0.1
-    )
+    again = power.found_alone(after.fits.values(), PATCH, after)
+    assert again.shares[0.1] == pytest.approx(shares.shares[0.1], abs=0.1)
 
 
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise():

@@ -36,15 +36,6 @@ def launch(tag: str, returned: Returned, **more: Any) -> Launch:
     return some_launch(tag, release=tag, benchmark="mine.Own.track_time", cases=(case,), **more)
 
 
-def kinds(*both: Returned) -> tuple[str, str]:
-    """The word for a result on OLD and NEW, and its sentence."""
-    stored = history(launch(tag, one) for tag, one in zip((OLD, NEW), both, strict=True))
-    (found,) = results(stored, OLD, NEW)
-    table = (ROOT / "docs" / "results.md").read_text().partition("### Keys of a result\n")[2].partition("###")[0]
-    assert list(found.as_data(())) == re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    return found.kind, found.sentence() if found.changed else ""
-
-
 A, B = row("a"), row("b")
 
 
@@ -73,10 +64,11 @@ A, B = row("a"), row("b")
     ],
 )  # fmt: skip
 def test_result_is_judged_by_its_form_and_what_is_rounding_in_its_dtype(before, now, kind, words):
-    found, sentence = kinds(before, now)
-    assert found == kind
-    assert words in sentence
-    assert bool(words) == bool(sentence)
+    (found,) = results(history([launch(OLD, before), launch(NEW, now)]), OLD, NEW)
+    assert (found.kind, bool(found.changed)) == (kind, bool(words))
+    assert words in found.sentence()
+    table = (ROOT / "docs" / "results.md").read_text().partition("### Keys of a result\n")[2].partition("###")[0]
+    assert list(found.as_data(())) == re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
 
 
 def test_since_which_release_is_told_from_stored_lines():

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from torch_history.system import files as stored
-
 from .tally import CLASSES, SEED, SURVIVED, TRIED, Attacks
 
 
@@ -24,14 +22,6 @@ def attacks() -> Iterator[Callable[[str], Attacks]]:
     yield lambda kind: made.append(Attacks(kind)) or made[-1]  # type: ignore[func-returns-value]
     for each in made:
         each.all_survived()
-
-
-@pytest.fixture(autouse=True)
-def heard_anew() -> Iterator[None]:
-    """A warning is said once per process; each test is one."""
-    stored.warn.cache_clear()
-    yield
-    stored.warn.cache_clear()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
