@@ -333,11 +333,8 @@ def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(tmp_pat
     code = "extern int ncclNew(void), nvshmem_go(void); extern char nvshmem_data[]; int f(int n)"
     code += "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }"
     asking = compiled(tmp_path / "libasking.so", code, "-shared")
-    asked = {
-        Symbol("nvshmem_go", "NVSHMEM", False),
-        Symbol("nvshmem_data", "NVSHMEM", True),
-        Symbol("ncclNew", "", False),
-    }
+    asked = {Symbol(name, "NVSHMEM", is_data) for name, is_data in (("nvshmem_go", False), ("nvshmem_data", True))}
+    asked |= {Symbol("ncclNew", "", False)}
     assert {symbol.name for symbol in asked_of_others([asking])} >= {symbol.name for symbol in asked}
     carry.make_stubs(asked, tmp_path / "stubs")
     made = sorted(path for path in (tmp_path / "stubs").rglob("*") if path.is_file())

@@ -16,11 +16,10 @@ FAILED = {"outcome": "failed", "why": "", "said": "AssertionError: 1 != 2", "una
 
 
 def test_what_no_longer_holds_is_not_judged_where_it_fails_in_just_that():
-    default, valid = (
-        f"self.assertTrue(abs(check_workspace_size(a) - {of}) < 524288)" for of in ("size", "(3072 * 1024)")
-    )
-    for line, later, kind in ((valid, True, "unjudged"), (valid, False, "wrong"), (default, True, "wrong")):
-        failed = {**FAILED, "why": line}
+    line = "self.assertTrue(abs(check_workspace_size(a) - {}) < 524288)".format
+    default, valid = line("size"), line("(3072 * 1024)")
+    for why, later, kind in ((valid, True, "unjudged"), (valid, False, "wrong"), (default, True, "wrong")):
+        failed = {**FAILED, "why": why}
         assert judged("test_cublas_workspace_explicit_allocation", failed, None, later).kind == kind
         assert judged("test_this", failed, None, later).kind == "wrong"
     lacking = {**FAILED, "outcome": "raised", "said": "ImportError: no torchvision"}

@@ -38,11 +38,7 @@ def test_an_example_gives_its_metrics_on_two_releases(root, name, tmp_path, monk
     file = str(root / "docs" / "examples" / f"{name}.py")
     command("run", "--workload", file, OLD, NEW, "--rounds", "1")
     changes = json.loads(command("compare", "--workload", file, OLD, NEW, "--json"))["changes"]
-    given = {
-        change["metric"].replace(" ", "_")
-        for change in changes
-        if change["old"] is not None and change["new"] is not None
-    }
+    given = {one["metric"].replace(" ", "_") for one in changes if None not in (one["old"], one["new"])}
     assert given >= METRICS[name], changes
     for change in changes:
         if change["metric"].replace(" ", "_") == "resident_growth":

@@ -106,22 +106,17 @@ def test_times_that_scatter_too_much_are_not_said_to_be_the_same() -> None:
 
 def test_more_turns_are_made_where_the_first_cannot_tell() -> None:
     slower = {"aten::index": 1.1e-3, "aten::add": 0.2e-3}
-    turns = [
-        len(explained(Drawn((SAME, slower), noise=0.1, chance=random.Random(seed))).base.old) for seed in range(20)
-    ]
-    assert max(turns) > 8
+    drawn = (Drawn((SAME, slower), noise=0.1, chance=random.Random(seed)) for seed in range(20))
+    assert max(len(explained(each).base.old) for each in drawn) > 8
     few = explained(Drawn((SAME, SAME), noise=0.01, chance=random.Random(0)))
     assert (few.verdict, len(few.base.old)) == ("NOT THERE", 8)
 
 
 @pytest.mark.parametrize("slower", [1.1, 1.5, 4.0])
 def test_operator_that_became_slower_is_the_cause(slower: float) -> None:
-    found = [
-        explained(Drawn((SAME, {**SAME, "aten::index": 0.8e-3 * slower}), noise=0.01, chance=random.Random(seed)), [])
-        for seed in range(20)
-    ]
-    right = [one for one in found if one.verdict == "CAUSE" and "aten::index holds" in one.words]
-    assert len(right) >= 19
+    new = {**SAME, "aten::index": 0.8e-3 * slower}
+    found = [explained(Drawn((SAME, new), noise=0.01, chance=random.Random(seed)), []) for seed in range(20)]
+    assert sum(one.verdict == "CAUSE" and "aten::index holds" in one.words for one in found) >= 19
 
 
 SLOWER = {"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4}

@@ -92,9 +92,8 @@ def test_what_is_found_alone_is_what_judging_all_series_again_finds(seed):
     changed = random.choice([0, 0.3], shape, p=[0.8, 0.2]) * random.choice([-1, 1], shape)
     error = np.exp(random.normal(-4, 0.5, shape))
     margin, looks = random.choice([0.04, 0.25], shape), random.integers(1, 4, shape).astype(float)
-    evidence = Evidence(
-        changed + error * random.normal(0, 1, shape), error, random.uniform(3, 40, shape), margin, looks
-    )
+    shift = changed + error * random.normal(0, 1, shape)
+    evidence = Evidence(shift, error, random.uniform(3, 40, shape), margin, looks)
     for size in (0.02, 0.05, 0.1, 0.3):
         by = np.full(shape, math.log1p(size))
         assert power.lone(evidence, by).tolist() == slowly_lone(evidence, by).tolist()

@@ -407,13 +407,18 @@ def test_counts_are_not_measured_again_for_being_disturbed(make, world, said):
     assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
 
 
+def stopped(world: World, after: int, session: Session | Sessions, *asked: Any) -> None:
+    """Measures and is interrupted before so many questions more were asked than `after`; what follows is not."""
+    world.stop_after = after
+    with pytest.raises(KeyboardInterrupt):
+        session.measure(*asked)
+    world.stop_after = math.inf
+
+
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
 def test_an_interrupted_session_goes_on_and_measures_no_round_twice(make, world, said, stop):
-    world.stop_after, world.noise = stop, 0.001
-    first = make()
-    with pytest.raises(KeyboardInterrupt):
-        first.measure(said)
-    world.stop_after = math.inf
+    world.noise = 0.001
+    stopped(world, stop, first := make(), said)
     second = make()
     assert (second.id, second.finished) == (first.id, False)
     second.measure(said)
@@ -456,14 +461,11 @@ def test_an_anchor_is_compared_with_no_neighbour():
 
 def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(make, world, said, monkeypatch):
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
-    world.stop_after, world.noise = 5, 0.001
-    first = make(launches=1)
-    with pytest.raises(KeyboardInterrupt):
-        first.measure(said)
+    world.noise = 0.001
+    stopped(world, 5, first := make(launches=1), said)
     stored = [(launch.release, case.parameters[0]) for launch in first.launches() for case in launch.cases]
     assert {*stored} >= {(tag, variant) for tag in (OLD, NEW) for variant in ("'even'", "'noisy'")}
     assert world.laps == 3
-    world.stop_after = math.inf
     make(launches=1).measure(said)
     assert world.asked[:8] == FIRST_ROUND
 
@@ -542,10 +544,7 @@ def test_who_asks_for_counts_or_to_measure_again_counts_all(make, world, said, c
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 5, 7])
 def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counted_before, stop):
-    world.stop_after = stop
-    with pytest.raises(KeyboardInterrupt):
-        make(launches=2).measure(said)
-    world.stop_after = math.inf
+    stopped(world, stop, make(launches=2), said)
     session = measured(make(launches=2), said)
     stored = Counter((launch.release, case.parameters) for launch, case in cases_of(session.launches(), BYTES["name"]))
     assert len(stored) == 8
@@ -561,13 +560,9 @@ def recorder(make, monkeypatch) -> Callable[..., Session]:
 
 @pytest.mark.parametrize("stop", [1, 2, 5])
 def test_an_interrupted_count_goes_on_with_what_is_missing(recorder, world, said, stop):
-    world.stop_after = stop
-    first = recorder()
-    with pytest.raises(KeyboardInterrupt):
-        first.measure(said)
+    stopped(world, stop, first := recorder(), said)
     kept = sum(len(launch.cases) for launch in first.launches())
     assert kept == 2 * len(world.asked), "of bytes and of kernels"
-    world.stop_after = math.inf
     second = recorder()
     assert (second.resumed, second.id) == (True, first.id)
     second.measure(said)
@@ -622,11 +617,8 @@ def test_upgrade_measures_both_sizes_and_installs_each_release_once(upgrade, wor
 
 def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade, world):
     laboratory = upgrade(3600.0)
-    world.stop_after = 31  # in a round that the budget allows
-    with pytest.raises(KeyboardInterrupt):
-        laboratory.measure((OLD, NEW), ())
+    stopped(world, 31, laboratory, (OLD, NEW), ())  # in a round that the budget allows
     before = len(laboratory.launches((OLD, NEW), ()))
-    world.stop_after = math.inf
     laboratory.measure((OLD, NEW), ())
     launches = laboratory.launches((OLD, NEW), ())
     assert len(launches) > before

@@ -38,15 +38,18 @@ def measured(question: str, lane: str) -> History:
     return history(read_on_axis(ROOT / "results", machine, AXIS, lane, (question,)))
 
 
+def ratio(question: str, lane: str, old: str, new: str, *case: str) -> float:
+    """That of the time of a case."""
+    changes = compare_history(measured(question, lane), old, new)
+    of = "time", tuple(map(repr, case))
+    (found,) = (one.ratio for one in changes if (one.series.metric, one.series.parameters) == of)
+    return found or 0
+
+
 def test_what_checkpoint_lost_in_2_1_0():
     sentence = "`checkpoint` of a small step (`loop`) takes # to # times as long on 2.1.0 as on 2.0.1"
-    ratios = [
-        change.ratio
-        for lane in LANES
-        for change in compare_history(measured("saved_tensors", lane), "v2.0.1", "v2.1.0")
-        if (change.series.metric, change.series.parameters) == ("time", ("'checkpoint'", "'loop, no gradient'"))
-    ]
-    assert said("saved_tensors", sentence) == [round(ratio, 1) for ratio in sorted(filter(None, ratios))]
+    case = "v2.0.1", "v2.1.0", "checkpoint", "loop, no gradient"
+    assert said("saved_tensors", sentence) == sorted(round(ratio("saved_tensors", lane, *case), 1) for lane in LANES)
 
 
 def test_launches_in_which_torchscript_stalled_without_a_fuser():
@@ -153,30 +156,24 @@ def test_by_how_much_sessions_differ_in_resident_memory():
 
 
 def test_what_an_index_of_a_vector_takes_since_1_13_1():
-    def ratio(lane: str, old: str, new: str) -> float:
-        (found,) = (
-            change.ratio
-            for change in compare_history(measured("selection", lane), old, new)
-            if (change.series.metric, change.series.parameters) == ("time", ("'index_reused'", "'vector 99 % x 100'"))
-        )
-        return found or 0
+    def of(lane: str, old: str, new: str) -> float:
+        return ratio("selection", lane, old, new, "index_reused", "vector 99 % x 100")
 
     releases = sorted({tag for of in measured("selection", LANES[1]).values() for tag in of}, key=AXIS.position)
     later = releases[releases.index("v2.0.1") : releases.index("v2.11.0") + 1]
-    ratios = {tag: ratio(LANES[1], "v1.13.1", tag) for tag in later}
+    ratios = {tag: of(LANES[1], "v1.13.1", tag) for tag in later}
     sentence = "For 99 % of a vector, 100 times, 1.13.1 took # times as long as 1.8.1"
-    assert said("selection", sentence) == [round(ratio(LANES[0], "v1.8.1", "v1.13.1"), 1)]
+    assert said("selection", sentence) == [round(of(LANES[0], "v1.8.1", "v1.13.1"), 1)]
     sentence = "takes # to # times as long as on 1.13.1, most on 2.1.1, 2.3.0 and 2.3.1; on 2.11.0 it takes # times"
     numbers = (min(ratios.values()), max(ratios.values()), ratios["v2.11.0"])
     assert said("selection", sentence) == [round(number, 1) for number in numbers]
     assert {*sorted(ratios, key=ratios.__getitem__)[-3:]} == {"v2.1.1", "v2.3.0", "v2.3.1"}
-    assert all(ratio(LANES[1], "v2.13.0", tag) > 2 for tag in ("v2.14.0", "v2.14.1", "v2.15.0"))
+    assert all(of(LANES[1], "v2.13.0", tag) > 2 for tag in ("v2.14.0", "v2.14.1", "v2.15.0"))
 
 
 def test_what_the_first_compile_takes_since_2_7_1():
     def slower(old: str, new: str) -> float:
-        ratio = started("release-py3.11", old, new)["start_time", "first_compile"].ratio
-        return ratio or 0
+        return started("release-py3.11", old, new)["start_time", "first_compile"].ratio or 0
 
     sentence = "the first compile became # times slower: # times at 2.8.0, # times at 2.9.0 and # times at 2.10.0"
     pairs = [("v2.7.1", "v2.12.1"), ("v2.7.1", "v2.8.0"), ("v2.8.0", "v2.9.0"), ("v2.9.1", "v2.10.0")]

@@ -14,10 +14,8 @@ from .lab import AXIS
 from .processes import ROOT, ran
 from .test_releases import install
 
-POINTS = {
-    point["name"]: point
-    for point in tomllib.loads((ROOT / "contract" / "turning_points.toml").read_text(encoding="utf-8"))["point"]
-}
+FOUND = tomllib.loads((ROOT / "contract" / "turning_points.toml").read_text(encoding="utf-8"))["point"]
+POINTS = {point["name"]: point for point in FOUND}
 
 RUN = {
     "tf32": ("print(torch.backends.cuda.matmul.allow_tf32)", "True", "False"),

@@ -51,15 +51,11 @@ def install(packages: Path, name: str, files: dict[str, bytes]) -> None:
 @pytest.fixture
 def index(tmp_path, monkeypatch) -> str:
     """An index with both packages, whose files a releases.lock in `tmp_path` names."""
-    names = (
-        "torch-9.0.0-cp311-cp311-manylinux_2_28_x86_64.whl",
-        "nvidia_nccl_cu12-2.1-py3-none-manylinux2014_x86_64.whl",
-    )
-    digests = {name: str(number) * 64 for number, name in enumerate(names)}
+    torch = "torch-9.0.0-cp311-cp311-manylinux_2_28_x86_64.whl"
+    digests = {torch: "0" * 64, "nvidia_nccl_cu12-2.1-py3-none-manylinux2014_x86_64.whl": "1" * 64}
     hashes = "".join(f'"{name}" = "{digest}"\n' for name, digest in digests.items())
-    (tmp_path / "releases.lock").write_text(
-        f'"v9.0.0 py3.11" = ["nvidia-nccl-cu12==2.1", "torch==9.0.0"]\n\n[sha256]\n{hashes}'
-    )
+    entry = '"v9.0.0 py3.11" = ["nvidia-nccl-cu12==2.1", "torch==9.0.0"]'
+    (tmp_path / "releases.lock").write_text(f"{entry}\n\n[sha256]\n{hashes}")
 
     def page(self: Any, project: str, timeout: float) -> Any:
         if not self.endpoint.startswith("http://index.example"):

@@ -46,11 +46,7 @@ def stored_lines(suite: Path) -> list[bytes]:  # noqa: F811
     return [line for path in paths for line in path.read_bytes().splitlines()]
 
 
-def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_process(
-    suite,  # noqa: F811
-    tmp_path,
-    attacks,
-):
+def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_process(suite, tmp_path, attacks):  # noqa: F811
     mine = tmp_path / "slow.py"
     mine.write_text(SLOW, encoding="utf-8")
     attack = attacks("measuring")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.result_files import cases
-from tests.test_releases import Command, command, environments, suite  # noqa: F401
+from tests.test_releases import command, environments, suite  # noqa: F401
 from torch_history.store.launches import Case
 from torch_history.system.scratch import is_own
 
@@ -80,12 +80,7 @@ REASONS = {
 """Function -> what its own reason says; all others have numbers."""
 
 
-def test_a_misbehaving_workload_loses_only_its_own_case(
-    command,  # noqa: F811
-    suite,  # noqa: F811
-    tmp_path,
-    attacks,
-):
+def test_a_misbehaving_workload_loses_only_its_own_case(command, suite, tmp_path, attacks):  # noqa: F811
     conf = json.loads((suite / "asv.conf.json").read_text())
     (suite / "asv.conf.json").write_text(json.dumps({**conf, "default_benchmark_timeout": SECONDS}))
     mine = tmp_path / "mine" / "misbehaving.py"
