@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from recorder import Refused
-from recorder.build import compile_bodies, link, redirection_source
-from recorder.cards import Card, asked_card, cards, source
+from recorder.cards import Card, asked_card, cards
 
 from .processes import ROOT, ran
+from .test_recorder import library
 
 
 def driver(folder: Path, known: Mapping[str, Card]) -> Path:
     """A folder with a libcuda.so.1 that pretends these cards."""
-    link(folder, compile_bodies(folder, (12, 8)), source(known, 12) + redirection_source([]))
-    (folder / "libcuda.so.1").symlink_to(folder / "librecorder.so")
+    (folder / "libcuda.so.1").symlink_to(library(folder, known=known))
     return folder
 
 

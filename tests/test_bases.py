@@ -164,11 +164,9 @@ def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have
     nine, unsure, none = (9.0, 9.0, 9.0), (0.5, 2.0, 1.0), (0.0,)
     first = of_times(CPU_RECORD, "release-py3.11", {"2.10.0": nine, "2.11.0": unsure, "2.12.0": nine, "2.13.0": none})
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another"}
-    beside = {
-        "decided": of_times(CPU_RECORD, "release-py3.9", {"2.11.0": nine}),
-        "not measured": of_times(other, "release-py3.11", {"2.11.0": none}),
-    }
-    for lanes in beside.values():
+    decided = of_times(CPU_RECORD, "release-py3.9", {"2.11.0": nine})
+    not_measured = of_times(other, "release-py3.11", {"2.11.0": none})
+    for lanes in (decided, not_measured):
         found = row(*lanes, *first)
         drawn = {"v2.10.0": "holds", "v2.11.0": "inconclusive", "v2.12.0": "holds", "v2.13.0": "not measured"}
         assert found.bands["cpu"] == drawn

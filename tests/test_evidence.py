@@ -122,10 +122,6 @@ def test_script_that_does_not_show_the_difference_is_said(reproduced, shows):
     assert ("which does not show the difference" in report(evidence)) == (bool(reproduced) and not shows)
 
 
-def subject(workload: str, variant: str, size: str, metric: str = "time") -> Subject:
-    return Subject(ROOT, workload, variant, size, metric)
-
-
 @pytest.mark.parametrize(
     ("case", "holds", "lacks"),
     [
@@ -137,7 +133,7 @@ def subject(workload: str, variant: str, size: str, metric: str = "time") -> Sub
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_script_holds_what_the_variant_needs_and_nothing_of_ours(case, holds, lacks):
-    text = script(subject(*case), "a head")
+    text = script(Subject(ROOT, *case, "time"), "a head")
     compile(text, "script.py", "exec")
     assert text.startswith("# a head\n")
     assert all(part in text for part in holds)
@@ -151,7 +147,7 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
         "def double(x):\n    return 2 * x\n\ndef other(x):\n    return x\n\n"
         "sizes = {'small': 1, 'large': 2}\nfunctions = {'double': double, 'other': other}\n"
     )
-    text = script(subject(str(own), "double", "small"), "")
+    text = script(Subject(ROOT, str(own), "double", "small", "time"), "")
     assert "def other" not in text
     folder = tmp_path / "torch" / "utils"
     folder.mkdir(parents=True)
@@ -169,6 +165,6 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path):
 
 
 def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall():
-    one = subject("batching", "tensor_of_lists", "64 x 128")
+    one = Subject(ROOT, "batching", "tensor_of_lists", "64 x 128", "time")
     assert "num_threads=1, timer=time.process_time" in script(one, "")
     assert "num_threads=2, timer=time.perf_counter" in script(replace(one, threads=2), "")

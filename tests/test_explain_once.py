@@ -116,10 +116,6 @@ def test_names_that_two_rooms_share() -> None:
     assert any(lever.once for lever in load())
 
 
-def _of(metric: str, *parameters: str) -> Series:
-    return Series("release-py3.11", f"mine.Own.track_{metric}", tuple(map(repr, parameters)))
-
-
 def test_series_of_an_own_file_are_named_as_its_launches_are() -> None:
     """What is found is told of the series of this name."""
     listed = finding.Cases([("f", "")], True, [("first_call", "f", ""), ("process_time", "command", "")])
@@ -133,7 +129,11 @@ def test_series_of_an_own_file_are_named_as_its_launches_are() -> None:
 
 
 OF_EACH = {"f": ("time", "first_call", "peak_memory", "operators"), "command": ("process_time", "process_cpu_time")}
-EVERY = [_of(metric, name, "") for name, metrics in OF_EACH.items() for metric in metrics]
+EVERY = [
+    Series("release-py3.11", f"mine.Own.track_{metric}", (repr(name), "''"))
+    for name, metrics in OF_EACH.items()
+    for metric in metrics
+]
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,8 @@ def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
     assert (told["from"], told["to"]) == ("2.3.1", "2.13.0")
     assert "GPU" in told["stops"]
     assert "sm_60" in told["rows"]["GPU"]
-    assert [point["release"] for point in told["on_the_way"]] == [
-        *("2.6.0", "2.6.0", "2.7.0", "2.8.0", "2.9.0", "2.10.0", "2.11.0", "2.12.0")
-    ]
+    passed = ["2.6.0", *(f"2.{minor}.0" for minor in range(6, 13))]
+    assert [point["release"] for point in told["on_the_way"]] == passed
     assert told["measured"]["cards"]["Time"]
     assert "3.8" in told["rows"]["Python"]
     fine = command(file, "--to", "2.5.1", "--gpu", "RTX 2080")

@@ -78,12 +78,7 @@ def test_file_that_is_gone_is_measured_as_it_was_and_without_the_arguments_of_ot
     [
         ("", "summed", "tripled", "from that of the variant `scaled`"),
         ("def expected(x, factor):\n    return x.numpy() * 3\n", "tripled", "scaled", "from that of `expected`"),
-        (
-            "def check(inputs, result):\n    return bool(result.max() > 2)\n",
-            "tripled",
-            "scaled",
-            "`check` says that the",
-        ),
+        ("def check(inputs, result):\n    return bool(result.max() > 2)\n", "tripled", "scaled", "`check` says that"),
     ],
 )
 def test_an_expectation_or_a_check_of_its_own_comes_before_the_first_variant(tmp_path, more, right, wrong, sentence):

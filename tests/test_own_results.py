@@ -27,11 +27,16 @@ def _cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+def read(folder: Path, more: str) -> OwnWorkload:
+    path = folder / "mine.py"
+    path.write_text(TEXT + more)
+    return OwnWorkload.of(path)
+
+
 @pytest.fixture
 def own(tmp_path, monkeypatch) -> OwnWorkload:
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
-    (tmp_path / "mine.py").write_text(TEXT)
-    return OwnWorkload.of(tmp_path / "mine.py")
+    return read(tmp_path, "")
 
 
 def store(own: OwnWorkload, release: str, metric: str = "time", **cases: dict[str, Any]) -> None:
@@ -98,15 +103,6 @@ def test_what_is_damaged_is_told_and_passed_over(own, text, warned):
     (own.folder / skipped.FILE).write_text(text)
     assert skipped.reasons(own.folder, LANE) == {}
     assert any(skipped.FILE in line for line in warned)
-
-
-FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
-
-
-def read(folder: Path, more: str) -> OwnWorkload:
-    path = folder / "mine.py"
-    path.write_text(FILE + more)
-    return OwnWorkload.of(path)
 
 
 def digest_and_versions(folder: Path) -> tuple[str, dict[str, str]]:

@@ -10,7 +10,7 @@ import pickle
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +82,10 @@ print(json.dumps({**answer, "returned": returned, "card": card()}))
 Program = Callable[..., dict[str, Any]]
 
 
-def library(folder: Path, stubs: list[str], devices: Path = DEVICES, without: tuple[str, ...] = ()) -> Path:
-    """A recorder for CUDA 12.8 without a wheel, whose stubs are named."""
-    objects = compile_bodies(folder, (12, 8), without)
-    generated = source(cards(devices), 12) + stub_source([*stubs, *without]) + redirection_source([])
-    link(folder, objects, generated)
+def library(folder: Path, stubs: Sequence[str] = (), known: Any = None, without: tuple[str, ...] = ()) -> Path:
+    """A recorder for CUDA 12.8 without a wheel, whose stubs are named, and which pretends these cards."""
+    generated = source(known or cards(), 12) + stub_source([*stubs, *without]) + redirection_source([])
+    link(folder, compile_bodies(folder, (12, 8), without), generated)
     return folder / "librecorder.so"
 
 
@@ -316,7 +315,7 @@ def test_what_only_a_gpu_can_answer_is_refused_by_name(program, body, refused):
 
 
 def test_an_entry_that_was_taken_away_is_named(program, tmp_path):
-    crippled = library(tmp_path, [], without=("cudaMemset",))
+    crippled = library(tmp_path, without=("cudaMemset",))
     recorded = program("void *a; cudaMalloc(&a, 8); cudaMemset(a, 0, 8);", on=crippled)
     assert recorded["fills"] == []
     assert recorded["refused"].startswith("cudaMemset of CUDA was called")

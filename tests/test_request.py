@@ -65,9 +65,8 @@ def test_long_text_loses_its_middle(text):
 def test_random_texts_can_be_stored():
     draw = random.Random(1)
     for _ in range(2000):
-        text = "".join(
-            chr(draw.choice((draw.randrange(0x110000), draw.randrange(0xD800, 0xE000), 0))) for _ in range(9)
-        )
+        codes = (draw.choice((draw.randrange(0x110000), draw.randrange(0xD800, 0xE000), 0)) for _ in range(9))
+        text = "".join(map(chr, codes))
         assert parse(json.dumps(storable({text: [text]}))) == storable({text: [text]})
 
 

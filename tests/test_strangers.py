@@ -23,9 +23,7 @@ from .test_launches import some_launch
 TIME = "intersection.Intersection.track_time"
 
 
-@pytest.fixture(autouse=True)
-def quiet(warned) -> None:
-    """What is said is no matter here."""
+pytestmark = pytest.mark.usefixtures("warned")  # what is said is no matter here
 
 
 def launch(**more: Any) -> Any:

@@ -43,10 +43,8 @@ class Release:
         self._stopped = threading.Event()
 
     def ask(self, benchmark: dict[str, Any], index: int) -> None:
-        told, answered = (
-            os.open(path, mode)
-            for path, mode in zip(self.turns.paths.split(":"), (os.O_RDONLY, os.O_WRONLY), strict=True)
-        )
+        reads, writes = self.turns.paths.split(":")
+        told, answered = os.open(reads, os.O_RDONLY), os.open(writes, os.O_WRONLY)
         try:
             for _ in range(self._metrics):
                 self.happened.append(f"{self.name} ready")

@@ -36,9 +36,8 @@ def whole(results) -> Path:
     here = fill(results)
     lines = file_of(here, "jsonl").read_bytes()
     (here / "calibration").mkdir()
-    (here / "calibration" / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(
-        lines.replace(b'"launch":"', b'"launch":"x')
-    )
+    path = here / "calibration" / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl"
+    path.write_bytes(lines.replace(b'"launch":"', b'"launch":"x'))
     add_details(file_of(here, "recorded"), "s", {"q 'a' 'small'": {"kernels": {"a": 1}}})
     causes.write(results, "here", EVIDENCE)
     write(results, TOLD)
@@ -152,16 +151,20 @@ RECORDS: dict[str, Change] = {
 }
 
 
+def copied(here: Path, machine: str) -> Path:
+    """The results of `here` as those of a machine of that name."""
+    folder = shutil.copytree(here, here.with_name(machine))
+    for path in folder.glob("*.json"):
+        path.write_text(path.read_text().replace('"here"', json.dumps(machine)))
+    return folder
+
+
 def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_path, warned, attacks):
     here = fill(results)
     attack = attacks("asv")
     for name, changes in ((file_of(here, "json").name, RESULTS), ("machine.json", RECORDS)):
         for number, (words, change) in enumerate(changes.items()):
-            machine = f"m{len(name)}-{number}"
-            folder = results / machine
-            shutil.copytree(here, folder)
-            for path in folder.glob("*.json"):
-                path.write_text(path.read_text().replace('"here"', json.dumps(machine)))
+            folder = copied(here, f"m{len(name)}-{number}")
             with attack(f"{name}: {words}"):
                 changed(folder / name, change)
                 said = said_by_check(results)
@@ -175,12 +178,7 @@ def test_many_machines_with_keys_of_their_own_are_published_together(results, tm
     here = fill(results)
     attack = attacks("asv")
     for number in range(30):
-        folder = results / f"m{number}"
-        folder.mkdir()
-        for path in here.iterdir():
-            shutil.copy(path, folder)
-        for path in folder.glob("*.json"):
-            path.write_text(path.read_text().replace('"here"', f'"{folder.name}"'))
+        folder = copied(here, f"m{number}")
         for release in RELEASES:
             keys = {f"key {number} {i} {'k' * 60}": "x" for i in range(10)}
             changed(file_of(folder, "json", release), lambda of, keys=keys: of["params"].update(keys))  # type: ignore[misc]
