@@ -30,6 +30,7 @@ class Box:
     def __init__(self, folder: Path) -> None:
         self.folder, self.line = folder, folder / "line"
         self.asked, self.number = folder / "asked", folder / "number"
+        self.said: list[str] = []
         self.tells(WORK)
         self.plays(f"while :; do cat {self.line}; sleep 0.05; done")
 
@@ -57,16 +58,11 @@ def box(tmp_path, monkeypatch) -> Box:
 
 
 @pytest.fixture
-def said() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def watched(said) -> Iterator[Callable[[], WatchedGpu]]:
+def watched(box) -> Iterator[Callable[[], WatchedGpu]]:
     made: list[WatchedGpu] = []
 
     def make() -> WatchedGpu:
-        made.append(WatchedGpu(said.append))
+        made.append(WatchedGpu(box.said.append))
         return made[-1]
 
     yield make
@@ -114,19 +110,19 @@ def test_the_card_that_is_measured_is_asked_and_no_other(box, watched, monkeypat
     assert all(asked in call.split() for call in calls)
 
 
-def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(box, watched, said, monkeypatch):
+def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(box, watched, monkeypatch):
     monkeypatch.setattr(gpu, "PATIENCE", 0.3)
     box.plays("sleep 1000", "sleep 2")
     began = time.monotonic()
     found = watched()
     assert time.monotonic() - began < 2
-    assert "told nothing of it within 0." in said[0]
+    assert "told nothing of it within 0." in box.said[0]
     assert found.state()["unknown"].startswith("nvidia-smi told nothing of it within")
     found._end()
     until(lambda: not box.alive())
 
 
-def test_a_tool_that_dies_is_said_to_be_gone(box, watched, said):
+def test_a_tool_that_dies_is_said_to_be_gone(box, watched):
     box.plays(f"cat {box.line}; exit 7")
     found = watched()
     until(lambda: bool(found._told.why))
@@ -135,7 +131,7 @@ def test_a_tool_that_dies_is_said_to_be_gone(box, watched, said):
         found.begin()
         time.sleep(0.05)
         assert found.state()["unknown"] == "nvidia-smi ended with 7"
-    (sentence,) = said  # once, however often it is asked
+    (sentence,) = box.said  # once, however often it is asked
     assert "nvidia-smi ended with 7" in sentence
     assert "clocks, temperature and throttling meanwhile are unknown" in sentence
 

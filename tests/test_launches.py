@@ -48,9 +48,9 @@ Traceback (most recent call last):
 workloads.WrongResult: an overlap area is off by 3.2 square pixels"""
 
 
-def results(tag: str = "v2.0.1") -> RecordedResults:
+def results(tag: str = "v2.0.1", machine: dict[str, str] = MACHINE) -> RecordedResults:
     """What asv makes once for each start of its fork server."""
-    return RecordedResults({**MACHINE, "python": "3.11"}, {}, tag, 0, "3.11", ENVIRONMENT, {})
+    return RecordedResults({**machine, "python": "3.11"}, {}, tag, 0, "3.11", ENVIRONMENT, {})
 
 
 SAID: dict[int, Told] = {}
@@ -230,6 +230,13 @@ def test_case_that_the_suite_could_not_measure_keeps_why(tmp_path):
     assert "unmeasured" not in launch.facts
 
 
+def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path):
+    keep(tmp_path, BYTES, answer([4, math.inf, 8, -math.inf]))
+    (launch,) = stored(tmp_path)
+    assert [case.number for case in launch.cases] == [4, None, 8, None]
+    assert launch.cases[1].failed == "its answer, inf, is no number"
+
+
 FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must"
 
 
@@ -384,8 +391,7 @@ def test_refused_release_writes_nothing(tmp_path, monkeypatch):
     ("torch", "warns"), [("2.0.1+cu117", False), ("2.0.1", False), ("2.1.0+cu121", True), ("2.0.1.post2", False)]
 )
 def test_another_torch_than_the_release_is_warned_of(tmp_path, warned, torch, warns):
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES, {0: {"torch": torch}}))
+    keep(tmp_path, TIME, answer(SAMPLES, {0: {"torch": torch}}))
     assert len(warned) == warns
     if warns:
         assert f"torch {torch} was measured" in warned[0]

@@ -43,15 +43,11 @@ def flat(tokens: list[Token]) -> Iterator[Token]:
         yield from flat(token.children or [])
 
 
-def test_random_strings_are_text_in_a_list_and_in_a_table():
+def test_random_strings_are_text_in_a_list_and_in_a_table_and_what_a_reader_sees():
     in_list, in_table = kinds("- x"), kinds("| h | i |\n|---|---|\n| x | y |")
     for name in drawn(1500):
         assert not escape(name) or kinds(f"- {escape(name)}") == in_list, repr(name)
         assert kinds(f"| h | i |\n|---|---|\n| {escape(name)} | y |") == in_table
-
-
-def test_what_a_reader_sees_is_the_string():
-    for name in drawn(1500):
         shown = " ".join(name.split())
         if escape(name) and shown.isprintable():
             text = "".join(token.content for token in flat(PARSER.parse(f"- {escape(name)}")) if token.type in PLAIN)

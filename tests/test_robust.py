@@ -27,7 +27,6 @@ from torch_history.cli import suite
 from torch_history.measuring import machine_records
 from torch_history.measuring.kit.check import check
 from torch_history.measuring.plan import Plan
-from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs, read_benchmarks
@@ -36,11 +35,12 @@ from torch_history.system.errors import SessionError
 from torch_history.system.locks import alone
 
 from .lab import AXIS
-from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
+from .test_launches import BYTES, ENVIRONMENT, MACHINE, TIME, add, answer, environment_said, some_launch
+from .test_launches import results as recording
 
 RELEASES = ("v2.0.1", "v2.15.0")
 SAMPLES = [[0.25, 0.5], [2.5, 2.25], [0.125, 0.5], [0.25, 0.5]]
-RECORD = {"machine": "here", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
+RECORD = {**MACHINE, "machine": "here"}
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     **{"empty": lambda whole: b"", "cut": lambda whole: whole[:-20]},
@@ -68,7 +68,7 @@ def here(results) -> Path:
 
 
 def save(results: Path, release: str, **more: Any) -> None:
-    recorded = RecordedResults({**RECORD, "python": "3.11"}, {}, release, 0, "3.11", ENVIRONMENT, {})
+    recorded = recording(release, RECORD)
     recorded.load_data(str(results))
     add(recorded, TIME, answer(SAMPLES, said={0: environment_said(release)}), **more)
     add(recorded, BYTES, answer([4, 8, 4, 8]), **more)
@@ -193,15 +193,6 @@ def test_damaged_file_of_asvs_is_kept_and_begun_anew(here, warned, damage):
         assert f"It is kept as {path.name}.damaged-{number}, and a new one was started." in warned[-1]
     assert len(list(read_launches(here.parent, "here"))) == 8
     assert len(warned) == 2
-
-
-def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path):
-    recorded = RecordedResults({**RECORD, "python": "3.11"}, {}, RELEASES[0], 0, "3.11", ENVIRONMENT, {})
-    add(recorded, BYTES, answer([4, math.inf, 8, -math.inf]))
-    recorded.save(str(tmp_path))
-    (launch,) = read_launches(tmp_path, "here")
-    assert [case.number for case in launch.cases] == [4, None, 8, None]
-    assert launch.cases[1].failed == "its answer, inf, is no number"
 
 
 def row(of: dict[str, Any]) -> Any:

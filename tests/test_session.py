@@ -551,19 +551,13 @@ def test_counts_are_taken_once_where_a_session_goes_on(make, world, said, counte
     assert set(stored.values()) == {1}
 
 
-@pytest.fixture
-def recorder(make, monkeypatch) -> Callable[..., Session]:
-    """A session of two releases on the recorder."""
-    monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "recorder")
-    return lambda: make(launches=1, only="counts")
-
-
 @pytest.mark.parametrize("stop", [1, 2, 5])
-def test_an_interrupted_count_goes_on_with_what_is_missing(recorder, world, said, stop):
-    stopped(world, stop, first := recorder(), said)
+def test_an_interrupted_count_goes_on_with_what_is_missing(make, world, said, stop, monkeypatch):
+    monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "recorder")
+    stopped(world, stop, first := make(launches=1, only="counts"), said)
     kept = sum(len(launch.cases) for launch in first.launches())
     assert kept == 2 * len(world.asked), "of bytes and of kernels"
-    second = recorder()
+    second = make(launches=1, only="counts")
     assert (second.resumed, second.id) == (True, first.id)
     second.measure(said)
     assert len(world.asked) == 2 * 4

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.result_files import append
+from tests.result_files import append, write_machine
 from tests.test_verdicts import TIME, launch
 from torch_history.releases.axis import Axis
 from torch_history.site.data import lane_data, lanes
@@ -46,7 +46,6 @@ def strangers(name: str) -> list[Launch]:
 
 SAFE = re.compile(r"(?![a-z]+:|//)|data:", re.IGNORECASE)
 """An address within the site."""
-
 
 ASV = "https://github.com/airspeed-velocity/asv/"
 """The one address elsewhere that asv's own page leads to."""
@@ -96,8 +95,7 @@ def test_site_of_strangers_has_none_of_their_markup(results, tmp_path, warned, a
     for name in NAMES:
         kept = re.sub(r"[/\x00]", "_", name)[:60].strip(".") or "_"
         append(results, *strangers(name), machine=kept)
-        record = {"machine": kept, "cpu": name, "num_cpu": name, "version": 1}
-        (results / kept / "machine.json").write_text(json.dumps(record))
+        write_machine(results / kept, cpu=name, num_cpu=name)
     html = tmp_path / "html"
     with attack("all of them published"):
         published = command("publish", "--html-dir", str(html), "--results-dir", str(results))
