@@ -223,8 +223,9 @@ def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path
     assert link.attrib["href"].startswith("https://example.org/history/series.html#lane=a-release-py3-11&")
 
 
+@pytest.mark.usefixtures("no_code")
 def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In C++, as tests/lab.py plants it, and here in Python, too; of three sizes each."""
+    """In C++, as tests/lab.py plants it, and here in Python, too; of three sizes each. No cause joins them."""
     monkeypatch.setitem(SLOWER, ("selection", "index_reused"), ("2.15.0", 1.6))
     write_few(tmp_path, 4, ("selection",))
     (lane,) = lanes(tmp_path / "results", AXIS)
