@@ -1,7 +1,9 @@
 """Does the report of a calibration count what is there: false alarms, what was found, what is exact?"""
 
+import itertools
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,7 @@ def time_planted_in(variant: str) -> float:
     return calibration.share(Series("e", "selection.Selection.track_time", (f"'{variant}'", "'small'")))
 
 
-def launch(arm: str, turn: int, metric: str, values: dict[str, float | str], **facts: object) -> Launch:
+def launch(arm: str, turn: int, metric: str, values: Mapping[str, float | str], **facts: object) -> Launch:
     """One launch; a string is why a case failed."""
     timed = metric == "time"
     cases = (
@@ -40,16 +42,12 @@ def launch(arm: str, turn: int, metric: str, values: dict[str, float | str], **f
 def keep(folder: Path, false: str = "", missed: str = "", operators: int = 1) -> Path:
     """Writes a calibration with 0.5 % noise in which all is well, except for what is given."""
     random = np.random.default_rng(5)
+    longer = {variant: 1 + time_planted_in(variant) for variant in VARIANTS if variant != missed}
+    levels = {calibration.FIRST: {}, calibration.SECOND: {false: 1.2}, calibration.LONGER: longer}
     launches = []
-    for turn in range(1, ROUNDS + 1):
-        for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER):
-            seconds: dict[str, float | str] = {}
-            for variant in VARIANTS:
-                level = 1.2 if (arm, variant) == (calibration.SECOND, false) else 1.0
-                if arm == calibration.LONGER and variant != missed:
-                    level *= 1 + time_planted_in(variant)
-                seconds[variant] = level * math.exp(random.normal(0, 0.005))
-            launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
+    for turn, (arm, of) in itertools.product(range(1, ROUNDS + 1), levels.items()):
+        seconds = {variant: of.get(variant, 1.0) * math.exp(random.normal(0, 0.005)) for variant in VARIANTS}
+        launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
     for arm, planted in calibration.COUNTS.items():
         failed = planted == "failure"
         peak = 1000 + 4096 * (planted == "peak")

@@ -26,15 +26,14 @@ EXAMPLE = ROOT / "docs" / "examples" / "transformer_step.py"
 PEAKS = {**dict.fromkeys(("peak_allocated", "peak_reserved", "peak_taken"), MIB), "queries": 0, "out_of_memory": False}
 
 
-def card(each: int, fixed: int, surely: int, at_most: int, asked: list[int]) -> Callable[[int], Try]:
-    """Tries on a card for a workload that takes `fixed` bytes and `each` more for each of the batch."""
+def card(took: Callable[[int], int], surely: int, at_most: int, asked: list[int]) -> Callable[[int], Try]:
+    """Tries on a card for a workload that takes so many bytes for a batch."""
 
     def attempt(batch: int) -> Try:
         asked.append(batch)
-        took = fixed + each * batch
-        if took > at_most:
+        if took(batch) > at_most:
             return Try(Outcome.TOO_MUCH)
-        return Try(Outcome.FITS if took <= surely else Outcome.UNCLEAR, took)
+        return Try(Outcome.FITS if took(batch) <= surely else Outcome.UNCLEAR, took(batch))
 
     return attempt
 
@@ -43,7 +42,8 @@ def card(each: int, fixed: int, surely: int, at_most: int, asked: list[int]) -> 
 @pytest.mark.parametrize("start", [1, 8, 500])
 def test_largest_batch_is_found_in_few_tries(each, start):
     asked: list[int] = []
-    found = largest(card(each, 4_000, 90_000, 100_000, asked), start, 90_000, 100_000)
+    attempt = card(lambda batch: 4_000 + each * batch, 90_000, 100_000, asked)
+    found = largest(attempt, start, 90_000, 100_000)
     fits, most = max(0, 86_000 // each), max(0, 96_000 // each)
     assert len(asked) == len(set(asked)) <= TRIES
     assert found.fits == fits
@@ -53,12 +53,7 @@ def test_largest_batch_is_found_in_few_tries(each, start):
 def test_steps_in_memory_cost_no_more_tries():
     """Segments make memory grow in steps, and a line through two tries is wrong."""
     asked: list[int] = []
-
-    def attempt(batch: int) -> Try:
-        asked.append(batch)
-        took = -(-batch * batch * 37 // 20_000) * 20_000
-        return Try(Outcome.FITS, took) if took <= 10**7 else Try(Outcome.TOO_MUCH)
-
+    attempt = card(lambda batch: -(-batch * batch * 37 // 20_000) * 20_000, 10**7, 10**7, asked)
     found = largest(attempt, 3, 10**7, 10**7)
     assert len(asked) <= TRIES
     assert attempt(found.fits).outcome is Outcome.FITS

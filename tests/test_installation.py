@@ -21,10 +21,9 @@ from torch_history.releases import added, environments, intact
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
 
 from .processes import ROOT, listing, lives, program, until
-from .test_environments import LANE, write_lock
+from .test_environments import FEW, LANE, write_lock
 
 NAME = f"v2.0.1-py{LANE}"
-VERSIONS = ("2.0.0", "2.0.1", "2.1.0")
 
 
 def write_wheel(folder: Path, package: str, body: str = "", requires: str = "") -> str:
@@ -48,7 +47,7 @@ def write_wheel(folder: Path, package: str, body: str = "", requires: str = "") 
 
 @pytest.fixture
 def conf(asv_conf) -> Config:
-    return asv_conf(*VERSIONS, pythons=(LANE,))
+    return asv_conf(*FEW, pythons=(LANE,))
 
 
 @pytest.fixture
@@ -161,7 +160,7 @@ def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, 
 @pytest.fixture
 def shared(wheels, monkeypatch) -> Path:
     """The resolver's folder with all releases, which share a package, and with one more that a file may ask for."""
-    for package in ("helper==1.0", "more==1", *(f"torch=={version}" for version in VERSIONS)):
+    for package in ("helper==1.0", "more==1", *(f"torch=={version}" for version in FEW)):
         write_wheel(wheels, package, f"name = {package!r}\n", "helper" if package.startswith("torch") else "")
     monkeypatch.setattr(environments, "_intact", set())
     return wheels
@@ -200,7 +199,7 @@ def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
         assert sentence.startswith(f"{tag} in {folder.parents[2]} is not as its packages say: helper.py of helper")
         assert "installed again" in sentence
     warned.clear()
-    assert [at_work(conf, f"v{release}") for release in VERSIONS] == [third, one, other]
+    assert [at_work(conf, f"v{release}") for release in FEW] == [third, one, other]
     assert warned == []
 
 
