@@ -408,7 +408,7 @@ def test_counts_are_not_measured_again_for_being_disturbed(make, world, said):
 
 
 def stopped(world: World, after: int, session: Session | Sessions, *asked: Any) -> None:
-    """Measures and is interrupted before so many questions more were asked than `after`; what follows is not."""
+    """Measures until so many questions were asked and is interrupted then; what follows is not."""
     world.stop_after = after
     with pytest.raises(KeyboardInterrupt):
         session.measure(*asked)

@@ -27,11 +27,9 @@ class Lab:
         assert all(old < middle < new for old, _, new in task)
         return True
 
-    def shift(self, series: Hashable, at: int) -> float:
-        return sum(math.log(factor) for since, factor in self.changes[str(series)].items() if since <= at)
-
     def look(self, series: Hashable, old: int, new: int) -> Look:
-        moved = self.shift(series, new) - self.shift(series, old) + self.random.gauss(0, self.noise)
+        between = (factor for since, factor in self.changes[str(series)].items() if old < since <= new)
+        moved = sum(map(math.log, between)) + self.random.gauss(0, self.noise)
         if abs(moved) > max(math.log(1.04), 4.6 * self.noise):
             return Look(Moved.YES, abs(moved))
         return Look(Moved.NO if abs(moved) + 2 * self.noise < math.log(1.04) else Moved.UNKNOWN, abs(moved))
