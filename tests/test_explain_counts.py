@@ -44,7 +44,8 @@ def explained(
             summed = {metric: sum(row.get(metric, 0) for row in rows.values()) for metric in counting.COUNTED}
             counts = {**summed, "rows": rows, "peak_memory": summed["peak_memory"] + wander * number}
             facts = {"environment": {"torch": str(place)}, "commit": f"{place:040}"}
-            return {"facts": facts, "traces": {"traces": ["TorchScript"]}}.get(step["do"], counts)
+            others: dict[str, dict[str, Any]] = {"facts": facts, "traces": {"traces": ["TorchScript"]}}
+            return others.get(step["do"], counts)
 
         return SimpleNamespace(ask=ask, close=lambda: None)
 

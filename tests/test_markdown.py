@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -75,7 +76,7 @@ def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(tmp_path, 
     for ((number, release), environment), metric, turn in itertools.product(both, ("host_waits", "operators"), (1, 2)):
         case = Case((repr(HOSTILE), "'small'"), value=1 + number + turn + len(environment))
         cases = (case, Case((repr(f"{HOSTILE}c"), "'small'"), unavailable=HOSTILE))
-        which = {"session": f"{HOSTILE}{turn}", "launch": f"{number}{turn}", "round": turn, "cases": cases}
+        which: Any = {"session": f"{HOSTILE}{turn}", "launch": f"{number}{turn}", "round": turn, "cases": cases}
         benchmark = f"question{HOSTILE}.Own.track_{metric}".replace(".example", "")
         one = some_launch(release=release, environment=environment, benchmark=benchmark, **which)
         append(tmp_path, one, machine=machine)
