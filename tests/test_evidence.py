@@ -133,7 +133,8 @@ def test_script_that_does_not_show_the_difference_is_said(reproduced, shows):
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_script_holds_what_the_variant_needs_and_nothing_of_ours(case, holds, lacks):
-    text = script(Subject(ROOT, *case, metric="time"), "a head")
+    workload, variant, size = case
+    text = script(Subject(ROOT, workload, variant, size, "time"), "a head")
     compile(text, "script.py", "exec")
     assert text.startswith("# a head\n")
     assert all(part in text for part in holds)
