@@ -93,19 +93,25 @@ def measured(call: Callable[[], object], on: str, anew: Anew | None, before: Any
 
 
 def _kept_busy(call: Callable[[], object], before: Any, calls: int, on: str) -> tuple:
-    """As `_stretch`, of the seconds that processors were kept busy."""
-    together = call if before else lambda: clock._block(call, calls, on)
-    blocks, worked = _blocks(together, before or stopwatch.nothing, calls if before else 1, stopwatch.cpu_seconds)
-    return worked / len(blocks) / calls, sum(blocks)
+    """Seconds per call that processors were kept busy, and all the seconds that it took. Some systems count in steps: it
+    lasts for `least` of them, and of a call that mostly waits, for ten times as long once there are any."""
+    together, least = call if before else lambda: clock._block(call, calls, on), stopwatch.CPU_BLOCK_SECONDS
+    made, busy, began = 0, 0.0, time.perf_counter()
+    while busy < least and not (busy and time.perf_counter() - began > 10 * least):
+        if before:
+            before()
+        at_work = stopwatch.cpu_seconds()
+        together()
+        busy += stopwatch.cpu_seconds() - at_work
+        made += 1 if before else calls
+    return busy / made, time.perf_counter() - began
 
 
 def _stretch(call: Callable[[], object], before: Any, calls: int, on: str) -> tuple:
     """Seconds per call of one stretch, and all the seconds that it took. Where the system gave the processor to others
     meanwhile, and this thread never waited by itself, its time on the processor is what the calls took."""
     was, at_work = resource.getrusage(resource.RUSAGE_THREAD), time.thread_time()
-    blocks, worked = (
-        _blocks(call, before, calls, time.thread_time) if before else (clock._stretch(call, calls, on), 0.0)
-    )
+    blocks, worked = _blocks(call, before, calls) if before else (clock._stretch(call, calls, on), 0.0)
     worked = worked if before else time.thread_time() - at_work
     now = resource.getrusage(resource.RUSAGE_THREAD)
     seconds = statistics.median(blocks)
@@ -114,19 +120,19 @@ def _stretch(call: Callable[[], object], before: Any, calls: int, on: str) -> tu
     return seconds / calls, sum(blocks)
 
 
-def _blocks(call: Callable, before: Callable, calls: int, at_work: Callable[[], float]) -> tuple:
-    """Seconds of each block, each call timed by itself, and those `at_work` in them. Calls may take little of the time: for
-    so long no stretch lasts."""
+def _blocks(call: Callable[[], object], before: Callable[[], object], calls: int) -> tuple:
+    """Seconds of each block, each call timed by itself, and those that this thread worked in them. Calls may take little of
+    the time: for so long no stretch lasts."""
     found: list = []
     worked, ends = 0.0, time.perf_counter() + 10 * clock.STRETCH_SECONDS
     while not found or (sum(found) < clock.STRETCH_SECONDS and time.perf_counter() < ends):
         found.append(0.0)
         for _ in range(calls):
             before()
-            was, began = at_work(), time.perf_counter()
+            at_work, began = time.thread_time(), time.perf_counter()
             call()
             found[-1] += time.perf_counter() - began
-            worked += at_work() - was
+            worked += time.thread_time() - at_work
     return found, worked
 
 

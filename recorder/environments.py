@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from torch_history.releases.axis import Release
-from torch_history.releases.environments import damage, find_python, install, is_ours, is_ready
+from torch_history.releases.environments import damage, find_python, install, is_anothers, is_ready
 from torch_history.releases.pins import Installation, locked_packages
 
 from . import Refused
@@ -51,7 +51,7 @@ def create(release: Release, python: str, folder: Path) -> Path:
     damaged = damage(folder) if is_ready(folder, wanted) else None
     if damaged == {}:
         return folder
-    if folder.exists() and not is_ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
+    if is_anothers(folder):
         raise Refused(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
     plan = Installation("--requirement", tuple(wanted), ("--no-deps",), ORIGIN, checked=False)
     try:

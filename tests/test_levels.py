@@ -120,12 +120,12 @@ def test_noise_is_lent_on_the_logarithm_by_series_and_session():
     expected, lent = levels.expected_noise(true * chance.chisquare(freedom), freedom)
     assert np.median(np.abs(np.log(expected / true))) < 0.25
     assert 15 < lent <= levels.MOST_LENT
-    for noise, of in (
-        (0.3, 0.3),
-        (0.001, levels.USUAL[False].noise),
-    ):  # of few, what is usual, or what is seen if that is more
-        few, _ = levels.expected_noise(np.full((4, 1), 3 * noise**2), np.full((4, 1), 3.0), levels.USUAL[False])
-        assert few == pytest.approx(np.full((4, 1), of**2))
+    seen, usual = np.array([[0.001], [0.2], [0.3], [0.4]]), levels.USUAL[False].noise
+    few, _ = levels.expected_noise(3 * seen**2, np.full((4, 1), 3.0), levels.USUAL[False])
+    middle = math.sqrt((0.2**2 + 0.3**2) / 2)
+    assert few[:, 0] == pytest.approx(np.square([usual, 0.2, middle, middle])), (
+        "one that is quiet stays so beside noisy ones"
+    )
 
 
 SESSIONS = [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7], [0, 7]]

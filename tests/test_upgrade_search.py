@@ -67,7 +67,7 @@ def test_change_that_two_sessions_disagree_about_is_told_of_the_releases_that_sh
 def test_release_that_says_nothing_of_a_series_does_not_end_its_search():
     lab = Lab({"f": {20: 1.1}})
     sure = lab.look
-    lab.search.look = lambda series, old, new: Look(Moved.UNKNOWN, 0.0) if 14 in (old, new) else sure(series, old, new)
+    lab.search.look = lambda series, old, new: Look(Moved.NOTHING, 0.0) if 14 in (old, new) else sure(series, old, new)
     assert lab.run() == {"f": [20]}
     assert lab.search.silent == {("f", 14)}
 

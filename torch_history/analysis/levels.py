@@ -390,8 +390,9 @@ def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> t
     is what is `usual` or common."""
     known = (freedom > 0) & (sums > ROUNDING * np.maximum(freedom, 1))
     if known.sum() < LENDERS:
-        seen = float(np.median(sums[known] / freedom[known])) if known.any() else 0.0
-        return np.full(sums.shape, max(usual.noise**2, seen)), usual.freedom
+        own = np.where(known, sums / np.maximum(freedom, 1), math.inf)
+        seen = float(np.median(own[known])) if known.any() else 0.0
+        return np.maximum(usual.noise**2, np.minimum(own, seen)), usual.freedom
     half = np.maximum(freedom, 1) / 2
     logs = np.log(np.maximum(sums, 1e-300) / np.maximum(freedom, 1)) - special.digamma(half) + np.log(half)
     chance = special.polygamma(1, half)

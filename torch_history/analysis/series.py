@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from contract.metrics import COUNTS, STEADY, Metric, metric_of
-from contract.own_file import CLASSES
 
 from ..store.launches import Case, Launch, Returned
 from ..store.sources import that_count
@@ -75,11 +74,6 @@ class Series(_Key):
     @functools.cached_property
     def question(self) -> str:
         return self.benchmark.partition(".")[0]
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is one of a user's own file."""
-        return self.benchmark.split(".")[1] in CLASSES.values()
 
     @functools.cached_property
     def measure(self) -> Metric:

@@ -10,6 +10,7 @@ from asv_runner.util import human_time
 from numpy.typing import NDArray
 
 from contract.metrics import MARGIN, NO_GROWTH, RESIDENT
+from contract.own_file import CLASSES
 
 from ..store.launches import Launch
 from . import special
@@ -190,7 +191,8 @@ def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     like = fit.like_launches
     error = np.where(np.minimum(like[:, olds], like[:, news]) < LEAST_LIKE, math.inf, error)
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
-    least = np.minimum(least, 2) if next(iter(fit.levels)).is_own else least
+    is_own = next(iter(fit.levels)).benchmark.partition(".")[2].partition(".")[0] in CLASSES.values()
+    least = np.minimum(least, 2) if is_own else least
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
 

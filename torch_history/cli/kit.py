@@ -43,6 +43,8 @@ def here(
     from .running import measure, requested
 
     archive.mark(folder)
+    if carried and options["recorded_as"]:
+        raise click.UsageError("--as names the release of an installed torch, and --carried has its own.")
     if within < 60.0:
         raise UserError(f"In {within:.0f} seconds nothing can be measured. Give at least a minute: --within 1m.")
     os.chdir(program.SOURCES)  # the kit's own suite, wherever it was called

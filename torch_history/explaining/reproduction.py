@@ -106,7 +106,7 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
         raise CannotReproduce(
             "What is measured is a new process, or one of many calls, and no call that a script could make."
         )
-    path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
+    path = Path(subject.text or subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
     copied = _Copy(subject.root / OURS)
     source = copied.source(path)
     table = _table_with(source, subject.variant)

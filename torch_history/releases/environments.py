@@ -134,7 +134,7 @@ class ReleaseEnvironment(Virtualenv):
         found = damage(folder) if is_ready(folder, asked_of(release)) else None
         if found == {}:
             return
-        if folder.exists() and not is_ours(folder) and any(folder.iterdir()):
+        if is_anothers(folder):
             self._refuse(release, f"{folder} holds what torch-history did not make. Move it to another place.")
         if found:
             log.error(
@@ -279,12 +279,14 @@ def _is_its_own(path: str) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Removes an environment, its mark first, so that what an interruption leaves is not taken for a finished one; files
-    last, so that it is known who made that."""
+    """Removes an environment, its mark first, so that what an interruption leaves is not taken for a finished one; its
+    list last, so that it is known who made that."""
     _intact.discard(folder)
     (folder / MARK).unlink(missing_ok=True)
-    for within in folder.glob("*/"):
-        shutil.rmtree(within, ignore_errors=True)
+    for path in folder.glob("*"):
+        shutil.rmtree(path, ignore_errors=True)  # of what is no folder, nothing
+        if path.name != LISTED:
+            path.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -404,6 +406,11 @@ def size_of(folder: Path) -> int:
 def _made(root: Path, lane: str) -> list[Path]:
     """The environments in `root`, of one lane or of all."""
     return [folder for folder in sorted(root.glob(f"v*-py{lane or '*'}/")) if is_ours(folder)]
+
+
+def is_anothers(folder: Path) -> bool:
+    """Whether something is there that this program did not make."""
+    return folder.exists() and not is_ours(folder) and (not folder.is_dir() or any(folder.iterdir()))
 
 
 def is_ours(folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-import multiprocessing
+import multiprocessing.connection
 import os
 import select
 import signal
@@ -25,29 +25,59 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
     copies = min(len(items), len(os.sched_getaffinity(0)))
     if copies < 2:
         return [function(item) for item in items]
-    with _copies(copies, function) as pool:
-        return list(pool.map(_share, items))
+    fork, begin = multiprocessing.get_context("fork"), (function, dies_with_parent())
+    pipes: list[Any] = []
+    begun, found = [], dict[int, Any]()
+    try:
+        for first in range(copies):
+            receiver, sender = fork.Pipe(duplex=False)
+            begun.append(
+                fork.Process(target=_answer_each, args=(*begin, sender, range(first, len(items), copies), items))
+            )
+            begun[-1].start()
+            sender.close()  # so that the end of the copy is the end of what it sends
+            pipes.append(receiver)
+        while pipes:
+            ready: list[Any] = multiprocessing.connection.wait(pipes)
+            for pipe in ready:
+                place, answer, error = pipe.recv()
+                if error:
+                    raise error
+                if place is None:
+                    pipes.remove(pipe)
+                else:
+                    found[place] = answer
+    except EOFError as error:
+        raise MemoryError from error  # nothing else ends a copy that has not told all
+    finally:
+        for copy in begun:
+            copy.kill()
+            copy.join()
+    return [found[place] for place in range(len(items))]
+
+
+def _answer_each(
+    function: Callable[..., Any], ready: Callable[..., Any], sender: Any, places: range, items: Any
+) -> None:
+    """Sends the place and the answer for each of `places` among `items`, then no place; or what one of them raises."""
+    _begin(function, ready)
+    try:
+        for place in places:
+            sender.send((place, function(items[place]), None))
+        sender.send((None, None, None))
+    except Exception as error:
+        sender.send((None, None, error))
 
 
 @contextlib.contextmanager
 def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     """Meanwhile a copy of this process calls `function`, which may have children; what is yielded waits for its answer."""
-    with _copies(1, lambda _: function()) as pool:
-        yield pool.submit(_share, None).result
-
-
-@contextlib.contextmanager
-def _copies(count: int, function: Callable[[Any], Any]) -> Iterator[ProcessPoolExecutor]:
-    begin = _begin, (function, dies_with_parent())
-    with ProcessPoolExecutor(count, multiprocessing.get_context("fork"), *begin) as pool:
-        try:
-            yield pool
-        except BrokenProcessPool as error:
-            raise MemoryError from error  # nothing else kills one of them
-        except BaseException:
-            for copy in multiprocessing.active_children():
-                copy.kill()
-            raise
+    begin = _begin, (lambda _: function(), dies_with_parent())
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), *begin) as pool:
+            yield pool.submit(_share, None).result
+    except BrokenProcessPool as error:
+        raise MemoryError from error
 
 
 def _begin(function: Callable[[Any], Any], ready: Callable[[], object]) -> None:

@@ -94,7 +94,7 @@ def _folder(release: Release, root: Path) -> Path:
 
 
 def count(built: Built, wanted: Wanted, workload: Path, failed: list[str], say: Say) -> Iterator[Counted]:
-    """Counts every function of the workload, and adds to `failed` why one cannot be. Raises UserError where none can."""
+    """Counts every function of the workload, and adds to `failed` why one cannot be. Raises UserError where it has none."""
     with Process(built, wanted, workload) as process:
         if not process.offer["variants"]:
             raise UserError(NO_FUNCTIONS.format(workload.name))

@@ -17,6 +17,8 @@ class Moved(enum.Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
+    NOTHING = "nothing"
+    """One of both has no number of it."""
 
 
 class Look(NamedTuple):
@@ -65,6 +67,7 @@ class Search:
         last = self.count - 1
         self.measured |= {0, last}
         self._settled.clear()
+        self.silent.clear()
         for one in series:
             seen = self.look(one, 0, last)
             if seen.moved is Moved.YES:
@@ -109,7 +112,7 @@ class Search:
         changed = [Span(*half, seen=half, size=seen.size) for half, seen in looks.items() if seen.moved is Moved.YES]
         if changed:
             return changed
-        if all(seen == Look(Moved.UNKNOWN, 0.0) for seen in looks.values()):
+        if all(seen.moved is Moved.NOTHING for seen in looks.values()):
             self.silent.add((series, middle))
             return [span]
         larger = max(looks, key=lambda half: looks[half].size)

@@ -186,12 +186,13 @@ class Upgrade:
         every = [launch for one in sessions for launch in self.laboratory.launches(*one)]
         returned, reused = results(history(every), self.tags[0], self.tags[-1]), taken_words(every)
         left = [self.laboratory.effort(*one) for one in sessions]
-        for series, at in self.search.silent:
-            said = series.words if isinstance(series, Series) else series
-            self.left_out.setdefault(self.tags[at], f"it gave no number of {said}.")
+        left_out = dict(self.left_out)
+        for at in {at for _, at in self.search.silent}:
+            names = sorted(getattr(series, "words", "") for series, of in self.search.silent if of == at)
+            left_out[self.tags[at]] = f"it was measured, and gave no number of {'; '.join(names)}."
         return Answer(
             file, lane, self.laboratory.device, self.tags, tuple(self.tags[at] for at in sorted(measured)),
-            replace(self.ends, file=file, results=returned, axis=self.tags), tuple(rows), dict(self.left_out),
+            replace(self.ends, file=file, results=returned, axis=self.tags), tuple(rows), left_out,
             replace(self.search, most=None).best() is not None, left, not self.is_complete, self.is_spent, reused,
             packages, looked,
         )  # fmt: skip
@@ -222,7 +223,7 @@ class Upgrade:
             moved = Moved.YES if result.changed else Moved.NO if is_known else Moved.UNKNOWN
             return Look(moved, LEAST * result.changed)
         changes = (of for one in both for of in one.changes if of.series == series)
-        return next(map(look, changes), Look(Moved.UNKNOWN, 0.0))
+        return next(map(look, changes), Look(Moved.NOTHING, 0.0))
 
     def _measure(self, middle: int, task: Task) -> bool:
         """Whether the release could be measured against the ends of each span that it divides."""
