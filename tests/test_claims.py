@@ -153,7 +153,7 @@ def test_interval_of_one_session_has_the_scatter_of_its_rounds_and_what_is_usual
     interval = alone(values).interval("time", "1", "mask", "index")
     assert interval is not None
     ratios, usual = np.log(sides["mask"] / sides["index"]), USUAL[True]
-    noise = (ratios.var() * 5 + usual.freedom * 2 * usual.noise**2) / (4 + usual.freedom)
+    noise = (ratios.var() * 5 + usual.freedom * max(ratios.var(ddof=1), 2 * usual.noise**2)) / (4 + usual.freedom)
     of_session, of_release = noise / 5 + 2 * usual.session**2, 2 * REPEATED**2
     error = math.sqrt(of_session + of_release)
     freedom = error**4 / (of_session**2 / (4 + usual.freedom) + of_release**2 / REPEATED_FREEDOM)

@@ -259,7 +259,7 @@ def test_what_is_left_of_the_budget_goes_to_releases_that_the_search_left_undeci
 
 
 def test_what_changed_surely_only_with_the_rest_of_the_budget_is_searched_at_the_same_releases():
-    laboratory: Any = Laboratory({"f": {9: 2.0}, "late": {9: 1.06}, "still": {}})
+    laboratory: Any = Laboratory({"f": {9: 2.0}, "late": {9: 1.07}, "still": {}})
     laboratory.rounds_at_first[2] = 2
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": [TAGS[9]], "mine time, late": [TAGS[9]]}

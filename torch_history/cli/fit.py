@@ -82,7 +82,8 @@ def _answer(counted: "list[Counted]", wanted: "Wanted") -> str:
     def ends(of: tuple[int, int]) -> str:
         return " to ".join(dict.fromkeys(f"{each / MIB:,.1f}" for each in of))
 
-    lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", f"Card: {wanted.title}"]
+    card = f"Card: {wanted.title}, which are {wanted.memory / 2**30:.2f} GiB"
+    lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", card]
     for variant in dict.fromkeys(each.variant for each in counted):
         rows = [each for each in counted if each.variant == variant]
         lines += ["", f"{variant}{f', {rows[0].at}' if rows[0].at else ''}"]

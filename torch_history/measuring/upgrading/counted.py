@@ -70,10 +70,9 @@ class Wanted:
 
     @property
     def title(self) -> str:
-        """In words: `Tesla T4 (sm_75), assumed to have 15,843,721,216 bytes, which are 14.76 GiB or 15.84 GB`."""
+        """In words: `Tesla T4 (sm_75, 15,843,721,216 bytes)`."""
         like = "" if self.memory == self.card.memory else "a card like "
-        sizes = f"{self.memory:,} bytes, which are {self.memory / 2**30:.2f} GiB or {self.memory / GB:.2f} GB"
-        return f"{like}{self.card.title} ({self.card.capability}), assumed to have {sizes}"
+        return f"{like}{self.card.title} ({self.card.capability}, {self.memory:,} bytes)"
 
 
 def find(gpu: str, memory: float | None = None) -> Wanted:
