@@ -122,10 +122,7 @@ def test_noise_is_lent_on_the_logarithm_by_series_and_session():
     assert 15 < lent <= levels.MOST_LENT
     seen, usual = np.array([[0.001], [0.2], [0.3], [0.4]]), levels.USUAL[False].noise
     few, _ = levels.expected_noise(3 * seen**2, np.full((4, 1), 3.0), levels.USUAL[False])
-    middle = math.sqrt((0.2**2 + 0.3**2) / 2)
-    assert few[:, 0] == pytest.approx(np.square([usual, 0.2, middle, middle])), (
-        "one that is quiet stays so beside noisy ones"
-    )
+    assert few[:, 0] == pytest.approx([usual**2, 0.04, 0.065, 0.065]), "one that is quiet stays so beside noisy ones"
 
 
 SESSIONS = [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7], [0, 7]]
