@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 STEADY, SEQUENCE, RESIDENT, PROCESS, START = "steady", "sequence", "resident", "process", "start"
@@ -98,58 +99,38 @@ class Metric(NamedTuple):
         return ("HUNGRIER", "LEANER") if self.unit == "bytes" or self.measured == RESIDENT else ("MORE", "FEWER")
 
 
-def _time(name: str, measured: str, source: str, margin: float, missing: str = MISSING) -> Metric:
-    return Metric(name, "seconds", TIMES, measured, source, margin, missing=missing)
-
-
-def _call(name: str) -> Metric:
-    return _time(name, SEQUENCE, "sequence", CALL_MARGIN)
-
-
-def _held(name: str, margin: float, measured: str, source: str) -> Metric:
-    return Metric(name, "bytes", TIMES, measured, source, margin)
-
-
-def _kept(name: str, unit: str) -> Metric:
-    return Metric(name, unit, TIMES, RESIDENT, "resident", GROWTH_MARGIN, everywhere=True)
-
-
-def _count(
-    name: str,
-    unit: str,
-    explains: str = "",
-    devices: tuple[str, ...] = EVERYWHERE,
-    missing: str = MISSING,
-    everywhere: bool = False,
-) -> Metric:
-    return Metric(name, unit, COUNTS, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
-
-
-def _recorded(name: str, unit: str, explains: str = "") -> Metric:
-    return Metric(name, unit, COUNTS, STEADY, "counted", 0.0, explains, ("recorder",), RECORDER_ONLY)
-
+_time = partial(Metric, unit="seconds", kind=TIMES)
+_call = partial(_time, measured=SEQUENCE, source="sequence", margin=CALL_MARGIN)
+_held = partial(Metric, unit="bytes", kind=TIMES)
+_kept = partial(Metric, kind=TIMES, measured=RESIDENT, source="resident", margin=GROWTH_MARGIN, everywhere=True)
+_count = partial(Metric, kind=COUNTS, measured=STEADY, source="profile", devices=EVERYWHERE)
+_recorded = partial(
+    Metric, kind=COUNTS, measured=STEADY, source="counted", devices=("recorder",), missing=RECORDER_ONLY
+)
 
 NO_BACKWARD = "there is no backward here, so the time is the forward's"
 NO_GRAPH = "only TorchScript has a graph to ask for fused groups"
 NO_DEVICE = "only a GPU has memory of its own"
 
 _ALL = (
-    _time("time", STEADY, "clock", MARGIN),
-    _time("cpu_time", STEADY, "stopwatch", MARGIN),
-    _time("forward_time", STEADY, "clock", MARGIN, NO_BACKWARD),
-    _count("peak_memory", "bytes", "its peak memory"),
-    _count("retained", "bytes", "its retained memory"),
-    _count("operators", "operators", "the number of operators", RUNNING),
-    _count("allocations", "allocations", "the number of allocations"),
-    _count("kernels", "kernels", "the number of kernels", ON_CUDA, GPU_ONLY),
-    _count("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
+    _time("time", measured=STEADY, source="clock", margin=MARGIN),
+    _time("cpu_time", measured=STEADY, source="stopwatch", margin=MARGIN),
+    _time("forward_time", measured=STEADY, source="clock", margin=MARGIN, missing=NO_BACKWARD),
+    _count("peak_memory", "bytes", explains="its peak memory"),
+    _count("retained", "bytes", explains="its retained memory"),
+    _count("operators", "operators", explains="the number of operators", devices=RUNNING),
+    _count("allocations", "allocations", explains="the number of allocations"),
+    _count("kernels", "kernels", explains="the number of kernels", devices=ON_CUDA, missing=GPU_ONLY),
+    _count(
+        "host_syncs", "synchronisations", explains="the number of waits for the GPU", devices=ON_CUDA, missing=GPU_ONLY
+    ),
     _count("gradients", "gradients"),
-    _count("fusion_groups", "groups", "the number of fused groups", missing=NO_GRAPH),
+    _count("fusion_groups", "groups", explains="the number of fused groups", missing=NO_GRAPH),
     _recorded("peak_allocated", "bytes"),
     _recorded("peak_reserved", "bytes"),
-    _recorded("host_waits", "waits", "the number of waits for the device"),
-    _recorded("library_calls", "calls", "the number of library calls"),
-    _recorded("copies", "copies", "the number of copies"),
+    _recorded("host_waits", "waits", explains="the number of waits for the device"),
+    _recorded("library_calls", "calls", explains="the number of library calls"),
+    _recorded("copies", "copies", explains="the number of copies"),
     _recorded("copied_to_device", "bytes"),
     _recorded("copied_to_host", "bytes"),
     _recorded("copied_on_device", "bytes"),
@@ -160,19 +141,19 @@ _ALL = (
     _call("worst_over_median")._replace(unit="ratio"),
     Metric("stalls", "stalls", TIMES, SEQUENCE, "sequence"),
     _call("compile_time"),
-    _held("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
-    _held("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
+    _held("resident_memory", measured=RESIDENT, source="resident", margin=MEMORY_MARGIN),
+    _held("resident_growth", measured=RESIDENT, source="resident", margin=GROWTH_MARGIN),
     _kept("kept_objects", "objects"),
     _kept("kept_blocks", "blocks"),
     _kept("kept_bytes", "bytes"),
     Metric("kept_on_device", "bytes", COUNTS, RESIDENT, "resident", 0.0, "", ON_CUDA, NO_DEVICE, True),
-    _time("process_time", PROCESS, "process", CALL_MARGIN),
-    _time("process_cpu_time", PROCESS, "process", PROCESS_MARGIN),
-    _held("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
-    _time("start_time", START, "start_up", PROCESS_MARGIN),
-    _time("start_cpu_time", START, "start_up", PROCESS_MARGIN),
-    _held("start_memory", MEMORY_MARGIN, START, "start_up"),
-    _held("start_resident", MEMORY_MARGIN, START, "start_up"),
+    _time("process_time", measured=PROCESS, source="process", margin=CALL_MARGIN),
+    _time("process_cpu_time", measured=PROCESS, source="process", margin=PROCESS_MARGIN),
+    _held("process_peak_memory", measured=PROCESS, source="process", margin=MEMORY_MARGIN),
+    _time("start_time", measured=START, source="start_up", margin=PROCESS_MARGIN),
+    _time("start_cpu_time", measured=START, source="start_up", margin=PROCESS_MARGIN),
+    _held("start_memory", measured=START, source="start_up", margin=MEMORY_MARGIN),
+    _held("start_resident", measured=START, source="start_up", margin=MEMORY_MARGIN),
 )
 
 METRICS = {metric.name: metric for metric in _ALL}
