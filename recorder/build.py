@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract.surroundings import inherited
+from torch_history.system.errors import UserError
 
-from . import Refused
 from .cards import Card, cards, source
 
 HERE = Path(__file__).resolve().parent
@@ -95,22 +95,22 @@ class Built(NamedTuple):
 
 
 def find_wheel(environment: Path) -> Wheel:
-    """The torch release in `environment`. Raises Refused where there is none, or it was built without CUDA."""
+    """The torch release in `environment`. Raises UserError where there is none, or it was built without CUDA."""
     text = min(environment.glob("lib/python*/site-packages/torch/version.py"), default=None)
     if text is None:
-        raise Refused(f"{environment} contains no torch: install a release into it first.")
+        raise UserError(f"{environment} contains no torch: install a release into it first.")
     folder, written = text.parents[1], text.read_text(encoding="utf-8")
     version = re.search(r"^__version__ = '([^']+)'", written, re.MULTILINE)
     cuda = re.search(r"^cuda.*= '(\d+)\.(\d+)", written, re.MULTILINE)
     name = version[1] if version else "?"
     if cuda is None:
-        raise Refused(
+        raise UserError(
             f"torch {name} in {environment} was built without CUDA, so there is nothing to count: install the package "
             "index's default wheel."
         )
     wheel = Wheel(folder, name, (int(cuda[1]), int(cuda[2])), _cudnn(folder))
     if not _nvrtc_folders(wheel):
-        raise Refused(
+        raise UserError(
             f"torch {name} needs NVRTC to compile fused kernels, and {environment} contains none: install nvidia-cuda-nvrtc "
             f"for CUDA {cuda[1]}.{cuda[2]}."
         )
@@ -144,7 +144,7 @@ def _nvrtc_folders(wheel: Wheel) -> list[Path]:
 
 def build(environment: Path, folder: Path | None = None, devices: Mapping[str, Card] | None = None) -> Built:
     """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`. `devices`:
-    cards by their keys, the default first, or else those of devices.toml. Raises Refused."""
+    cards by their keys, the default first, or else those of devices.toml. Raises UserError."""
     wheel = find_wheel(environment)
     asked = _read(wheel)
     target = folder or environment / "recorder"
@@ -282,8 +282,8 @@ def _run(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
     except FileNotFoundError as error:
-        raise Refused(
+        raise UserError(
             f"Building the recorder needs {command[0]}, which is not here: install gcc and binutils."
         ) from error
     except subprocess.CalledProcessError as error:
-        raise Refused(f"Building the recorder failed: {command[0]} said: {error.stderr.strip()[-600:]}") from error
+        raise UserError(f"Building the recorder failed: {command[0]} said: {error.stderr.strip()[-600:]}") from error

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import Refused
+from torch_history.system.errors import UserError
 
 HERE = Path(__file__).resolve().parent
 DEVICES = HERE / "devices.toml"
@@ -76,7 +76,7 @@ def members() -> list[Member]:
 
 
 def cards(path: Path = DEVICES) -> dict[str, Card]:
-    """Every card of `path` by its key, the default first. Raises Refused for a number that is 0 or absent, which releases
+    """Every card of `path` by its key, the default first. Raises UserError for a number that is 0 or absent, which releases
     take for a card that cannot do something."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     every = table["every"]
@@ -98,7 +98,7 @@ def _elements(key: str, member: Member, given: Any, none: bool) -> list[int]:
     if len(elements) == member.elements and all(isinstance(element, int) and element > 0 for element in elements):
         return elements
     said = "is not given" if given is None else f"is {given}"
-    raise Refused(
+    raise UserError(
         f"{member.name} of the card '{key}' {said}. A release may allocate differently on a card without it: give "
         f"{'the number' if member.elements == 1 else f'{member.elements} numbers'} in devices.toml, or list the name in "
         "`none` if the card really lacks it."
@@ -111,13 +111,13 @@ TITLE = re.compile(r"[\w .,:;()/+-]{1,200}", re.ASCII)
 
 def asked_card(key: str, asked: Mapping[str, Any]) -> Card:
     """The card that a driver described, as `asked` of measure/card.py has it, under the name `key`; what it does not know is
-    as in `[every]` of devices.toml. `asked` may be a stranger's: raises Refused where it is not of that form, or lacks a
+    as in `[every]` of devices.toml. `asked` may be a stranger's: raises UserError where it is not of that form, or lacks a
     number that nobody else gives."""
     title, memory, attributes = (asked.get(name) for name in ("name", "memory", "attributes"))
     if not isinstance(title, str) or not TITLE.fullmatch(title):
-        raise Refused(f"{str(title)[:60]!r} is no name of a GPU: it has letters, digits and a few signs.")
+        raise UserError(f"{str(title)[:60]!r} is no name of a GPU: it has letters, digits and a few signs.")
     if not isinstance(attributes, Mapping):
-        raise Refused(f"Of '{title}' no attributes are given: ask its driver with `python -m measure.card`.")
+        raise UserError(f"Of '{title}' no attributes are given: ask its driver with `python -m measure.card`.")
     every = tomllib.loads(DEVICES.read_text(encoding="utf-8"))["every"]
     values = {member.name: _said(title, member, attributes, every) for member in members() if member.name not in OPAQUE}
     values["totalGlobalMem"] = [_whole(title, "memory", memory, 1, 2**48)]
@@ -134,7 +134,7 @@ def _said(title: str, member: Member, attributes: Mapping[str, Any], every: Mapp
         return []
     if member.name in every or member.name in every["none"]:
         return _elements(title, member, every.get(member.name), member.name in every["none"])
-    raise Refused(
+    raise UserError(
         f"The driver of '{title}' does not say {member.name} (attribute {member.attributes[0]}), by which a release may "
         "allocate differently: ask with a newer driver, or describe the card in recorder/devices.toml."
     )
@@ -142,7 +142,7 @@ def _said(title: str, member: Member, attributes: Mapping[str, Any], every: Mapp
 
 def _whole(title: str, name: str, value: Any, least: int, above: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < above:
-        raise Refused(
+        raise UserError(
             f"{name} of '{title}' is {str(value)[:60]}, which is no whole number from {least} to {above - 1}."
         )
     return value

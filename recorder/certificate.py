@@ -13,10 +13,10 @@ from msgspec.json import decode, encode, format
 
 from contract.surroundings import ALONE
 from torch_history.store.certificates import FOLDER, SUFFIX
+from torch_history.system.errors import UserError
 from torch_history.system.files import LONGEST_NAME, read_bytes, write_atomically
 from torch_history.system.program import SOURCES
 
-from . import Refused
 from .build import Built, build
 from .cards import Card, asked_card, cards
 
@@ -117,15 +117,15 @@ class Certificate(Struct, frozen=True):
 
 
 def read(path: Path) -> Asked:
-    """The answers in a file. Raises Refused where it is none, or another version's."""
+    """The answers in a file. Raises UserError where it is none, or another version's."""
     try:
         asked = decode(read_bytes(path), type=Asked)
     except (ValueError, RecursionError) as error:
-        raise Refused(
+        raise UserError(
             f"{path} is no file of a GPU's answers: {error}. `torch-history certify --ask` makes one."
         ) from error
     if asked.format != FORMAT:
-        raise Refused(
+        raise UserError(
             f"{path} has the format {asked.format}, and this program reads {FORMAT}: use the version that wrote it."
         )
     return asked
@@ -133,15 +133,15 @@ def read(path: Path) -> Asked:
 
 def ask(python: Path, surroundings: Mapping[str, str], path: Path, within: float = MOST_SECONDS) -> Asked:
     """Has an interpreter ask its GPU, or the recorder that it runs on, for `within` seconds, and reads the answers in
-    `path`. Its messages go to this process's stderr. Raises Refused where it ends without any."""
+    `path`. Its messages go to this process's stderr. Raises UserError where it ends without any."""
     command = [str(python), "-m", "measure.certified", str(path), "--within", str(within)]
     env = {**surroundings, "PYTHONPATH": str(SOURCES), ALONE: "1"}
     try:
         ended = subprocess.run(command, env=env, cwd=SOURCES, timeout=within + TO_END, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refused(f"{python} could not be asked: {error}.") from error
+        raise UserError(f"{python} could not be asked: {error}.") from error
     if ended.returncode:
-        raise Refused("Nothing could be asked, for the reason above.")
+        raise UserError("Nothing could be asked, for the reason above.")
     return read(path)
 
 
@@ -150,15 +150,15 @@ PRETENDED = "asked"
 
 
 def card_of(here: Here) -> Card:
-    """The card of devices.toml that the GPU is, else one as its driver described it. Raises Refused where that is not there:
-    another card may take other bytes."""
+    """The card of devices.toml that the GPU is, else one as its driver described it. Raises UserError where that is not
+    there: another card may take other bytes."""
     for card in cards().values():
         if card.title == here.gpu:
             return card
     try:
         return asked_card(PRETENDED, here.properties)
-    except Refused as refused:
-        raise Refused(
+    except UserError as refused:
+        raise UserError(
             f"The GPU is '{here.gpu}' ({here.capability}, {here.multiprocessors} multiprocessors), which is no card of "
             f"recorder/devices.toml, and its driver did not describe it: {refused} Ask it again, or add the card there."
         ) from refused
@@ -173,17 +173,17 @@ def described_otherwise(here: Here, card: Card) -> dict[str, list[list[int]]]:
     """Properties of the card of devices.toml that this GPU's driver tells otherwise: name -> [as there, as the driver]."""
     try:
         said = asked_card(PRETENDED, here.properties).values
-    except Refused:
+    except UserError:
         return {}
     return {name: [value, said[name]] for name, value in card.values.items() if said[name] != value}
 
 
 def same_release(here: Here, built: Built) -> None:
-    """Raises Refused where the GPU's torch is not the wheel that is recorded."""
+    """Raises UserError where the GPU's torch is not the wheel that is recorded."""
     wheel = built.wheel
     recorded = (wheel.version.partition("+")[0], ".".join(str(part) for part in wheel.cuda))
     if (here.torch, here.cuda) != recorded:
-        raise Refused(
+        raise UserError(
             f"The GPU's torch is {here.torch} for CUDA {here.cuda}, and what is recorded is {recorded[0]} for CUDA "
             f"{recorded[1]}: install the package index's default wheel of {recorded[0]} for the GPU."
         )

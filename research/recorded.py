@@ -101,7 +101,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 def installed(release: str) -> Built:
-    """The recorder of a release, which is installed. Raises Refused where it cannot be."""
+    """The recorder of a release, which is installed. Raises UserError where it cannot be."""
     found = Axis.load(ROOT / "releases.toml").find(release)
     python = python_for(found)
     return build(create(found, python, ROOT / "env" / FOLDER / f"{found.tag}-py{python}"))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from recorder import Refused
 from recorder.cards import Card, asked_card, cards
+from torch_history.system.errors import UserError
 
 from .processes import ROOT, ran
 from .test_recorder import library
@@ -60,7 +60,7 @@ def test_what_an_old_driver_does_not_know_is_as_every_card_has_it(answer):
 
 def test_a_number_that_nobody_gives_is_refused_by_name(answer):
     attributes = {number: value for number, value in answer["attributes"].items() if number != "16"}
-    with pytest.raises(Refused, match=r"The driver of 'NVIDIA H100 80GB HBM3' does not say multiProcessorCount"):
+    with pytest.raises(UserError, match=r"The driver of 'NVIDIA H100 80GB HBM3' does not say multiProcessorCount"):
         asked_card("asked", {**answer, "attributes": attributes})
 
 
@@ -83,5 +83,5 @@ def test_a_strangers_description_is_checked_before_it_is_compiled(answer, change
     asked = {**answer, **{name: value for name, value in change.items() if not name.isdigit()}}
     if numbers:
         asked["attributes"] = {**answer["attributes"], **numbers}
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(UserError, match=said):
         asked_card("asked", asked)

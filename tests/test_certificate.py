@@ -11,13 +11,14 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from recorder import Refused, certificate
+from recorder import certificate
 from recorder.build import Built, Wheel
 from recorder.cards import Card, cards, members
 from recorder.certificate import Answer, Asked, Difference, Here
 from torch_history.cli import main
 from torch_history.measuring.kit.check import check
 from torch_history.measuring.upgrading import fits as answer
+from torch_history.system.errors import UserError
 from torch_history.system.files import read_object
 
 from .lab import AXIS
@@ -81,11 +82,11 @@ def test_a_case_that_one_side_cannot_tell_is_said_with_its_side():
 
 
 def test_a_card_that_is_unknown_and_another_wheel_are_refused():
-    with pytest.raises(Refused, match=r"'Titan' .* is no card of recorder/devices\.toml, and its driver did not"):
+    with pytest.raises(UserError, match=r"'Titan' .* is no card of recorder/devices\.toml, and its driver did not"):
         certificate.card_of(replace(HERE, gpu="Titan"))
     built = Built(Path(), Wheel(Path(), "2.15.0+cu132", (13, 2)), [], [])
     certificate.same_release(HERE, built)
-    with pytest.raises(Refused, match=r"2\.15\.0 for CUDA 12\.8, and what is recorded is 2\.15\.0 for CUDA 13\.2"):
+    with pytest.raises(UserError, match=r"2\.15\.0 for CUDA 12\.8, and what is recorded is 2\.15\.0 for CUDA 13\.2"):
         certificate.same_release(replace(HERE, cuda="12.8"), built)
 
 
@@ -138,7 +139,7 @@ def test_a_known_card_that_its_driver_describes_otherwise_is_said():
 def test_a_file_that_is_none_is_refused_in_words(tmp_path, text, words):
     path = tmp_path / "gpu.json"
     path.write_text(text)
-    with pytest.raises(Refused, match=re.escape(words)):
+    with pytest.raises(UserError, match=re.escape(words)):
         certificate.read(path)
 
 

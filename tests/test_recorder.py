@@ -20,6 +20,7 @@ from recorder import Refused, record
 from recorder.build import Built, Wheel, build, compile_bodies, cudnn_source, link, redirection_source, stub_source
 from recorder.cards import DEVICES, cards, source
 from recorder.environments import create
+from torch_history.system.errors import UserError
 
 from . import caching_allocator
 from .lab import AXIS
@@ -353,7 +354,7 @@ def test_a_process_without_the_recorder_is_told_so():
 def test_a_number_that_is_0_or_absent_is_refused(tmp_path, line):
     path = tmp_path / "devices.toml"
     path.write_text(DEVICES.read_text().replace("multiProcessorCount = 40", line))
-    with pytest.raises(Refused, match=r"multiProcessorCount of the card 'turing' is (0|not given)\. A release may"):
+    with pytest.raises(UserError, match=r"multiProcessorCount of the card 'turing' is (0|not given)\. A release may"):
         cards(path)
 
 
@@ -691,6 +692,6 @@ def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built)
 
 def test_a_folder_of_someone_elses_is_never_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(Refused, match="did not make"):
+    with pytest.raises(UserError, match="did not make"):
         create(AXIS.find("2.15.0"), "3.11", tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"

@@ -65,7 +65,7 @@ def test_both_halves_of_a_certificate_inherit_the_same(tmp_path, monkeypatch):
         raise OSError
 
     monkeypatch.setattr(certificate.subprocess, "run", ask)
-    with pytest.raises(certificate.Refused):
+    with pytest.raises(certificate.UserError):
         certificate.ask(Path(sys.executable), {}, tmp_path / "x", 7200.0)
     assert surroundings.ALONE in seen[0]  # so that it does not start itself again
     assert seen[1] > 7200.0  # it ends by itself, with what it knows

@@ -75,27 +75,24 @@ def _cases(listed: Path) -> list[Case]:
 
 def ask(target: Path, interpreter: str, seconds: float, out: Console) -> None:
     """Asks the GPU here, into `target`, and says what came of it. Raises UserError where it could not be asked."""
-    from recorder import Refused, certificate
+    from recorder import certificate
 
     out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
-    try:
-        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, seconds)
-    except Refused as refused:
-        raise UserError(str(refused)) from refused
+    asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, seconds)
     answered = f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases"
     out.print(plain(f"{answered} of torch {asked.here.torch} were asked of {asked.here.gpu}."))
 
 
 def _compared(path: Path, suite: suites.Suite, out: Console) -> bool:
     """Compares one file with the recorder, prints and writes its certificate; returns whether nothing differs."""
-    from recorder import Refused, certificate
+    from recorder import certificate
 
     from ..measuring.upgrading.fits import made
 
     try:
         gpu = certificate.read(path)
         if gpu.recorder:
-            raise Refused(f"{path} was asked of the recorder, and not of a GPU.")
+            raise UserError(f"{path} was asked of the recorder, and not of a GPU.")
         card = certificate.card_of(gpu.here)
         built = made(suite.axis.find(gpu.here.torch), suite.env / "recorder", lambda text: out.print(plain(text)))
         certificate.same_release(gpu.here, built)
@@ -103,7 +100,7 @@ def _compared(path: Path, suite: suites.Suite, out: Console) -> bool:
         with tempfile.TemporaryDirectory(prefix="torch-history-") as folder:
             built = certificate.built_for(card, built, Path(folder, "recorder"))
             recorded = certificate.ask(python, built.surroundings(card.key), Path(folder, "recorder.json"))
-    except Refused as refused:
+    except UserError as refused:
         raise UserError(f"{refused} No certificate was written.") from refused
     result = certificate.compare(gpu, recorded, card)
     if not result.agreed and not result.differences:

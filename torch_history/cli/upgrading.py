@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from recorder import Refused
 from recorder.environments import packages as packages_of
 
 from ..measuring.conditions import business
@@ -136,16 +135,9 @@ def _laboratory(asked: Asked, suite: suites.Suite, out: Console) -> Sessions:
     if request.device == "recorder":
         lane = RecorderEnvironment(conf, asked.lane, request.card, own)
         each = fits.GIGABYTES_EACH
-        room = replace(room, root=lane.root, asked=functools.partial(_asked_of_recorder, asked.lane), each=each)
+        room = replace(room, root=lane.root, asked=functools.partial(packages_of, python=asked.lane), each=each)
     subject = conf, suite.axis, own, lane, request, record["machine"], out, room
     return Sessions(*subject, left=asked.seconds, goes_on=asked.budget is not None, again=asked.again)
-
-
-def _asked_of_recorder(python: str, release: Release) -> list[str]:
-    try:
-        return packages_of(release, python)
-    except Refused as refused:
-        raise UserError(str(refused)) from refused
 
 
 def _answer(asked: Asked, upgrade: Upgrade) -> Answer | None:

@@ -22,7 +22,6 @@ from packaging.version import InvalidVersion, Version
 from contract.own_file import KEYS, LITERALS, NEEDED, SCRIPT, TESTS, assigned, form_of, nearest
 from contract.request import Request
 from contract.surroundings import KEEP
-from recorder import Refused
 from recorder.build import DROPPED, Built, build
 from recorder.environments import create
 
@@ -248,7 +247,7 @@ class RecorderEnvironment(ReleaseEnvironment):
             create(release, self._python, folder)
             if release.tag not in self._built:
                 self._built[release.tag] = build(folder)
-        except Refused as refused:
+        except UserError as refused:
             self._refuse(release, str(refused))
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:

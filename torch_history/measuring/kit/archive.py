@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from recorder import Refused, certificate
+from recorder import certificate
 
 from ...releases.axis import Axis
 from ...store.certificates import ASKED, FOLDER
@@ -156,7 +156,7 @@ def _answers(path: Path, results: Path) -> tuple[Path | None, str]:
         return None, "the archive holds none"
     try:
         asked = certificate.read(path)
-    except Refused as refused:
+    except UserError as refused:
         raise UserError(f"The GPU's answers cannot be filed. {refused}") from refused
     if asked.recorder:
         return None, "they are the recorder's, and no GPU's"

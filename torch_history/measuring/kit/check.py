@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from recorder import Refused, certificate
+from recorder import certificate
 
 from ...releases.axis import Axis
 from ...store import causes, certificates, code, machines, sources
@@ -18,6 +18,7 @@ from ...store.asv_results import load_asvs, read_benchmarks
 from ...store.details import DETAILS, read_details
 from ...store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
 from ...store.machines import RECORD
+from ...system.errors import UserError
 from ...system.files import CHECKSUM, DAMAGED, LONGEST_NAME, each_line, parse
 
 LISTED = "benchmarks.json"
@@ -191,7 +192,7 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
         if path.suffix == certificates.ASKED:
             try:
                 certificate.read(path)
-            except Refused as refused:
+            except UserError as refused:
                 found.say(path, str(refused).replace(str(path), "it").rstrip("."))
         elif path.suffix != certificates.SUFFIX:
             found.say(path, "it is no certificate")

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recorder import Refused
 from recorder.build import Built, build
 from recorder.environments import create, packages, python_for
 
@@ -63,10 +62,7 @@ class Counted:
 
 def missing(releases: Iterable[Release], root: Path) -> list[Release]:
     """Those that `made` installs. Raises UserError where one cannot be installed."""
-    try:
-        return [each for each in releases if not is_ready(_folder(each, root), packages(each, python_for(each)))]
-    except Refused as refused:
-        raise UserError(str(refused)) from refused
+    return [each for each in releases if not is_ready(_folder(each, root), packages(each, python_for(each)))]
 
 
 def needed(releases: Sequence[Release], root: Path) -> str:
@@ -80,16 +76,13 @@ def needed(releases: Sequence[Release], root: Path) -> str:
 def made(release: Release, root: Path, say: Say) -> Built:
     """The recorder of a release in `root`, installed where it is not there. Raises UserError where that cannot be done."""
     left = missing([release], root)
-    try:
-        folder = _folder(release, root)
-        say(needed(left, root) if left else f"{release.tag}: environment {folder}")
-        return build(create(release, python_for(release), folder))
-    except Refused as refused:
-        raise UserError(str(refused)) from refused
+    folder = _folder(release, root)
+    say(needed(left, root) if left else f"{release.tag}: environment {folder}")
+    return build(create(release, python_for(release), folder))
 
 
 def _folder(release: Release, root: Path) -> Path:
-    """Raises Refused where the release has no environment."""
+    """Raises UserError where the release has no environment."""
     return root / f"{release.tag}-py{python_for(release)}"
 
 
