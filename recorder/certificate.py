@@ -6,13 +6,13 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 from msgspec.json import decode, encode, format
 
 from contract.surroundings import ALONE
-from torch_history.store.certificates import FOLDER, SUFFIX
+from torch_history.store.certificates import FOLDER, SUFFIX, Certificate, Count, Difference, Here
 from torch_history.system.errors import UserError
 from torch_history.system.files import LONGEST_NAME, read_bytes, write_atomically
 from torch_history.system.program import SOURCES
@@ -26,12 +26,8 @@ FORMAT = 1
 MOST_SECONDS, TO_END = 1_800.0, 120.0
 """What the recorder's side may take, where it takes four minutes on two processors; and either side to begin and to end."""
 
-UNEXPLAINED = "unexplained"
-
-MOST = 2**62
-Count = Annotated[int, Meta(ge=0, le=MOST)]
-Level = Annotated[int, Meta(ge=-MOST, le=MOST)]
-"""A number of things or bytes, and one that may have fallen below where it began."""
+Level = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+"""A number of bytes that may have fallen below where it began."""
 
 Name = Annotated[str, Meta(pattern=r"^[ -~]{1,20000}\Z")]
 Words = Annotated[str, Meta(max_length=20_000)]
@@ -66,18 +62,6 @@ COMPARED = Answer.__struct_fields__[:8]
 """What must be the same on both sides, beside the kernels."""
 
 
-class Here(Struct, frozen=True):
-    """Which torch, CUDA and GPU the answers are of; `memory` in bytes, `properties` as the driver told them."""
-
-    torch: Annotated[str, Meta(pattern=r"^\d{1,4}\.\d{1,4}\.\d{1,4}\w{0,20}\Z")]
-    cuda: Annotated[str, Meta(pattern=r"^\d{1,4}\.\d{1,4}\Z")]
-    gpu: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][ -~]{0,99}\Z")]
-    capability: Annotated[str, Meta(pattern=r"^sm_\d{2,4}\Z")]
-    multiprocessors: Count
-    memory: Count = 0
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
 class Asked(Struct, frozen=True):
     """A file of answers: `cases` by question, variant and size; `left_out`: case -> why it was not asked."""
 
@@ -86,34 +70,6 @@ class Asked(Struct, frozen=True):
     cases: dict[Name, Answer]
     left_out: dict[Name, Words]
     recorder: bool
-
-
-class Difference(Struct, frozen=True):
-    """Where the two sides disagree: a case, what was counted, what each says, and why, UNEXPLAINED where nobody knows."""
-
-    case: str
-    what: str
-    gpu: Any
-    recorder: Any
-    why: str = UNEXPLAINED
-
-
-class Certificate(Struct, frozen=True):
-    """`here`: the GPU and the release. `card`: the card that was pretended; `described_otherwise`: what of it this GPU's
-    driver tells otherwise, name -> [pretended, as the driver]. `agreed`: cases of which all that was compared
-    is the same. `compared`: case -> what of it is the same. `library_kernels`: case -> the kernels that the GPU launched
-    for library calls, which the recorder does not know. `refused`: case -> the side that could not tell it, and its
-    sentence. `left_out`: case -> why it was not asked."""
-
-    here: Here
-    card: str
-    described_otherwise: dict[str, list[list[int]]]
-    agreed: list[str]
-    compared: dict[str, list[str]]
-    differences: list[Difference]
-    library_kernels: dict[str, dict[str, int]]
-    refused: dict[str, str]
-    left_out: dict[str, str]
 
 
 def read(path: Path) -> Asked:
@@ -215,7 +171,7 @@ def compare(gpu: Asked, recorder: Asked, card: Card) -> Certificate:
     differing = {each.case for each in differences}
     agreed = [case for case in compared if case not in differing]
     otherwise = described_otherwise(gpu.here, card)
-    return Certificate(gpu.here, card.key, otherwise, agreed, compared, differences, library, refused, gpu.left_out)
+    return Certificate(gpu.here, card.key, agreed, differences, otherwise, compared, library, refused, gpu.left_out)
 
 
 def _kernels(case: str, there: Answer, pretended: Answer) -> tuple[list[Difference], dict[str, int]]:

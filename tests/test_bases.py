@@ -11,7 +11,7 @@ from torch_history.analysis import bases, claims
 from torch_history.analysis.bases import Answered, Row
 from torch_history.analysis.claims import RESULT_BYTES
 from torch_history.analysis.series import history
-from torch_history.store.certificates import Certificate
+from torch_history.store.certificates import Certificate, Difference, Here
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
@@ -174,8 +174,9 @@ def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have
 
 
 def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") -> Certificate:
-    what = frozenset(("waits", "peak_requested"))
-    return Certificate(release, GPU, "hopper", frozenset(equal), dict.fromkeys(different, what))
+    here = Here(release[1:], "13.0", GPU, "sm_90", 132)
+    differences = [Difference(case, what, 1, 2) for case in different for what in ("waits", "peak_requested")]
+    return Certificate(here, "hopper", [*equal], differences)
 
 
 @pytest.mark.parametrize(

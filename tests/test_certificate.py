@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from recorder import certificate
 from recorder.build import Built, Wheel
 from recorder.cards import Card, cards, members
-from recorder.certificate import Answer, Asked, Difference, Here
+from recorder.certificate import Answer, Asked
 from torch_history.cli import main
 from torch_history.measuring.kit.check import check
 from torch_history.measuring.upgrading import fits as answer
+from torch_history.store.certificates import UNEXPLAINED, Certificate, Difference, Here
 from torch_history.system.errors import UserError
 from torch_history.system.files import read_object
 
@@ -49,7 +50,7 @@ def recorded(**changes: Any) -> Asked:
     return told(**{"kernels": {"add<float>(float*, int)": 1, "relu": 1}, "library_calls": {}, **changes})
 
 
-def compared(gpu: Asked, recorder: Asked) -> certificate.Certificate:
+def compared(gpu: Asked, recorder: Asked) -> Certificate:
     return certificate.compare(gpu, recorder, cards()["turing"])
 
 
@@ -57,7 +58,7 @@ def compared(gpu: Asked, recorder: Asked) -> certificate.Certificate:
 def test_every_byte_and_count_that_differs_is_said(what):
     other = {"device to host": 2} if what == "copies" else 7
     result = compared(told(), recorded(**{what: other}))
-    told_ = (what, getattr(CASE, what), other, certificate.UNEXPLAINED)
+    told_ = (what, getattr(CASE, what), other, UNEXPLAINED)
     assert result.differences == [Difference("intersection eager small", *told_)]
     assert result.agreed == ["saved_tensors plain chain"]
 

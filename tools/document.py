@@ -164,7 +164,7 @@ def recorded(results: Path, lanes: Lanes, axis: Axis, certificates: Sequence[Cer
 
 def _certified(certificate: Certificate) -> str:
     """How many cases a certificate found equal, and which were not."""
-    said = f"{len(certificate.equal)} cases are equal to {escape(certificate.words)}"
+    said = f"{len(certificate.agreed)} cases are equal to {escape(certificate.words)}"
     different = [escape(f"{case} ({', '.join(sorted(of))})") for case, of in sorted(certificate.different.items())]
     return f"{said}; {len(different)} are not: {', '.join(different)}." if different else f"{said}; none differs."
 

@@ -184,13 +184,13 @@ def _told(histories: Sequence[tuple[Answered, Mapping[str, str]]], axis: Axis) -
 def certified(certificate: Certificate, question: str) -> str:
     """What a certificate shows of the cases that a claim depends on, whatever their size; empty where it has none."""
     asked = tuple(f"{question} {variant} " for variant in CLAIMS[question].variants)
-    equal = sum(case.startswith(asked) for case in certificate.equal)
+    equal = sum(case.startswith(asked) for case in certificate.agreed)
     different = [what for case, what in certificate.different.items() if case.startswith(asked)]
     if not equal and not different:
         return ""
     every = equal + len(different)
     cases = "the one case that was" if every == equal == 1 else f"{equal} of {every} cases that were"
-    said = f"Matches a real {certificate.gpu} in {cases} checked ({certificate.release})"
+    said = f"Matches a real {certificate.here.gpu} in {cases} checked ({certificate.release})"
     what = ", ".join(sorted({*itertools.chain(*different)})).replace("_", " ")
     return f"{said}; others differ in {what}." if different else f"{said}."
 

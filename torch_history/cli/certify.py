@@ -25,7 +25,7 @@ from .output import console, plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from recorder.certificate import Certificate
+    from ..store.certificates import Certificate
 
 
 @click.command()
