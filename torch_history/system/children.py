@@ -1,22 +1,19 @@
 """How does a process answer its parent, whatever else it prints? And how do several share work?"""
 
 import contextlib
+import functools
 import json
-import multiprocessing.connection
+import multiprocessing
 import os
 import select
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 from contract.children import dies_with_parent
-
-_shared: Callable[[Any], Any]
 
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -25,71 +22,50 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
     copies = min(len(items), len(os.sched_getaffinity(0)))
     if copies < 2:
         return [function(item) for item in items]
-    fork, begin = multiprocessing.get_context("fork"), (function, dies_with_parent())
-    pipes: list[Any] = []
-    begun, found = [], dict[int, Any]()
-    try:
-        for first in range(copies):
-            receiver, sender = fork.Pipe(duplex=False)
-            begun.append(
-                fork.Process(target=_answer_each, args=(*begin, sender, range(first, len(items), copies), items))
-            )
-            begun[-1].start()
-            sender.close()  # so that the end of the copy is the end of what it sends
-            pipes.append(receiver)
-        while pipes:
-            ready: list[Any] = multiprocessing.connection.wait(pipes)
-            for pipe in ready:
-                place, answer, error = pipe.recv()
-                if error:
-                    raise error
-                if place is None:
-                    pipes.remove(pipe)
-                else:
-                    found[place] = answer
-    except EOFError as error:
-        raise MemoryError from error  # nothing else ends a copy that has not told all
-    finally:
-        for copy in begun:
-            copy.kill()
-            copy.join()
-    return [found[place] for place in range(len(items))]
-
-
-def _answer_each(
-    function: Callable[..., Any], ready: Callable[..., Any], sender: Any, places: range, items: Any
-) -> None:
-    """Sends the place and the answer for each of `places` among `items`, then no place; or what one of them raises."""
-    _begin(function, ready)
-    try:
-        for place in places:
-            sender.send((place, function(items[place]), None))
-        sender.send((None, None, None))
-    except Exception as error:
-        sender.send((None, None, error))
+    found: list[Any] = [None] * len(items)
+    with contextlib.ExitStack() as running:
+        shares = [map(function, items[first::copies]) for first in range(copies)]
+        answers = [running.enter_context(beside(functools.partial(list[Any], share))) for share in shares]
+        for first, answer in enumerate(answers):
+            found[first::copies] = answer()
+    return found
 
 
 @contextlib.contextmanager
 def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-    """Meanwhile a copy of this process calls `function`, which may have children; what is yielded waits for its answer."""
-    begin = _begin, (lambda _: function(), dies_with_parent())
+    """Meanwhile a copy of this process calls `function`, which may have children; what is yielded waits for its answer, or
+    raises what that raised, and MemoryError where the copy was killed."""
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    copy = fork.Process(target=_answer, args=(function, dies_with_parent(), sender))
+    copy.start()
+    sender.close()  # so that the end of the copy is the end of what it sends
+
+    def answer() -> Any:
+        try:
+            found, error = receiver.recv()
+        except EOFError as ended:
+            raise MemoryError from ended  # nothing else ends a copy that has not told all
+        if error:
+            raise error
+        return found
+
     try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), *begin) as pool:
-            yield pool.submit(_share, None).result
-    except BrokenProcessPool as error:
-        raise MemoryError from error
+        yield answer
+    finally:
+        copy.kill()
+        copy.join()
 
 
-def _begin(function: Callable[[Any], Any], ready: Callable[[], object]) -> None:
-    global _shared
+def _answer(function: Callable[[], Any], ready: Callable[[], object], sender: Any) -> None:
+    """Sends what `function` gives, or what it raises."""
     ready()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _shared = function
-
-
-def _share(item: Any) -> Any:
-    return _shared(item)
+    try:
+        sender.send((function(), None))
+    except BaseException as error:  # asv raises some that are no Exception
+        sender.send((None, error))
 
 
 class Ended(Exception):
