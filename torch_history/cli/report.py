@@ -184,19 +184,19 @@ def _list_own() -> None:
     """Prints each file of the user's own that was measured: where, when, and what did not run of it."""
     from ..analysis.series import history
     from ..store.launches import read_launches
-    from ..store.own import measured, only_skipped, reasons
+    from ..store.own import measured, reasons
 
     lines = []
     for each in measured(cache()):
-        where = f"on {each.machine}, {each.environment}, last on {max(each.began.values())[:10]}"
-        lines += [f"{each.name}: {', '.join(each.began)}, {where}", f"  {each.folder}"]
-        launches = read_launches(each.folder / "results", each.machine, each.environment)
-        lines += [f"  {sentence}" for sentence in _not_run(history(launches))]
+        if each.began:
+            where = f"on {each.machine}, {each.environment}, last on {max(each.began.values())[:10]}"
+            lines += [f"{each.name}: {', '.join(each.began)}, {where}", f"  {each.folder}"]
+            launches = read_launches(each.folder / "results", each.machine, each.environment)
+            lines += [f"  {sentence}" for sentence in _not_run(history(launches))]
+        else:
+            lines.append(f"{each.name}: nothing was measured in {each.environment}")
         skipped = reasons(each.folder, each.environment, each.began)
         lines += [f"  {tag} was skipped: {why}" for tag, why in skipped.items()]
-    for folder, environment in only_skipped(cache()):
-        lines.append(f"{folder.name}: nothing was measured in {environment}")
-        lines += [f"  {tag} was skipped: {why}" for tag, why in reasons(folder, environment).items()]
     nothing = f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
     click.echo("\n".join(lines) or nothing)
 

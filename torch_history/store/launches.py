@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 from msgspec.json import Decoder
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from contract.metrics import metric_of
 
@@ -73,7 +73,7 @@ class Returned(Struct, frozen=True, omit_defaults=True):
     again: Differences = ()
 
 
-class Case(Struct, frozen=True):
+class Case(Struct, frozen=True, omit_defaults=True):
     """What one launch found for one set of parameters: `samples`, seconds per call to seven digits, or a `value`, a count or
     bytes; or why neither: `unavailable` (this release cannot run it), `failed` (how it went wrong) or `unmeasured` (the
     suite could not). `turns`: seconds per call of each turn among the releases of its round, to five digits. `detectable`:
@@ -117,11 +117,7 @@ class Launch(Struct, frozen=True):
     cases: tuple[Case, ...]
 
     def to_json(self) -> str:
-        cases = [
-            {key: value for key, value in asdict(case).items() if key == "parameters" or value not in ((), "", None)}
-            for case in self.cases
-        ]
-        return json.dumps({**asdict(self), "cases": cases}, separators=(",", ":"), default=to_builtins)
+        return json.dumps(to_builtins(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> "Launch":

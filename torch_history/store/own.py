@@ -3,7 +3,7 @@
 import datetime
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ FILE = "skipped.json"  # in the folder of the file: environment -> release -> [w
 
 @dataclass(frozen=True)
 class Measured:
-    """One file on one machine in one environment: release, oldest first, -> when its last launch `began`."""
+    """One file on one machine in one environment: release, oldest first, -> when its last launch `began`. Where every
+    release was skipped, none began, and no machine is named."""
 
     name: str
     folder: Path
@@ -28,7 +29,8 @@ class Measured:
 
 
 def measured(cache: Path) -> Iterator[Measured]:
-    """Every file that was measured, by name, read from `cache`."""
+    """Every file that was measured, by name, then those of which every release was skipped, read from `cache`."""
+    there = set()
     for results in sorted(cache.glob("*/results")):
         text = sorted(results.parent.glob("measured/*/*.py"))
         name = text[-1].name if text else results.parent.name
@@ -39,16 +41,12 @@ def measured(cache: Path) -> Iterator[Measured]:
                 of[launch.release] = max(of.get(launch.release, ""), launch.started_at)
             for environment, of in sorted(began.items()):
                 in_order = {tag: of[tag] for tag in sorted(of, key=Version)}
+                there.add((results.parent, environment))
                 yield Measured(name, results.parent, machine, environment, in_order)
-
-
-def only_skipped(cache: Path) -> Iterator[tuple[Path, str]]:
-    """The folder of each file, with the environment, in which every release was skipped."""
-    there = {(each.folder, each.environment) for each in measured(cache)}
-    for file in sorted(cache.glob(f"*/{FILE}")):
-        for environment in sorted(_read(file.parent)):
-            if (file.parent, environment) not in there:
-                yield file.parent, environment
+    for folder in (file.parent for file in sorted(cache.glob(f"*/{FILE}"))):
+        for environment in sorted(_read(folder)):
+            if (folder, environment) not in there:
+                yield Measured(folder.name, folder, "", environment, {})
 
 
 def remember(folder: Path, environment: str, tag: str, reason: str) -> None:
@@ -60,11 +58,10 @@ def remember(folder: Path, environment: str, tag: str, reason: str) -> None:
     write_atomically(folder / FILE, json.dumps(every, indent=1))
 
 
-def reasons(folder: Path, environment: str, measured: dict[str, str] | None = None) -> dict[str, str]:
+def reasons(folder: Path, environment: str, measured: Mapping[str, str] = {}) -> dict[str, str]:
     """Release -> why it was skipped last. What was `measured` since is left out: release -> when its last launch began."""
-    since = measured or {}
     of = _read(folder).get(environment, {})
-    return {tag: why for tag, (when, why) in of.items() if since.get(tag, "") < when}
+    return {tag: why for tag, (when, why) in of.items() if measured.get(tag, "") < when}
 
 
 def _read(folder: Path) -> dict[str, dict[str, tuple[str, str]]]:
