@@ -74,28 +74,19 @@ def seen_in(suite: Suite, conf: Any, tag: str, python: str, folder: Path) -> See
         launch.close()
 
 
-def libraries(file: DistributionPackage, index: PyPISimple, folder: Path) -> list[Path]:
-    """The libraries of a wheel, read from the index in pieces into `folder`, over those of another."""
-    paths = []
+def contents(file: DistributionPackage, index: PyPISimple, folder: Path) -> tuple[list[Path], dict[str, str]]:
+    """The libraries of a wheel, read from the index in pieces into `folder`, over those of another, and what it declares;
+    old wheels hold no declarations."""
+    paths, declared = [], {}
     with zipfile.ZipFile(io.BufferedReader(Remote(index.s, file), PIECE)) as archive:
         for name in fingerprints.LIBRARIES:
             if f"torch/lib/{name}" in archive.namelist():
                 path = folder / name
                 path.write_bytes(archive.read(f"torch/lib/{name}"))
                 paths.append(path)
-    return paths
-
-
-def declare(of: tuple[str, str], lock: Lock, index: PyPISimple) -> None:
-    """Adds to what is known of a release what its wheel declares, unless that is there; old wheels hold no declarations."""
-    known = code.read(*of)
-    if known and not known.declared:
-        torch = next(entry for entry in lock.entries[f"{of[0]} py{of[1]}"] if entry.startswith("torch=="))
-        with zipfile.ZipFile(io.BufferedReader(Remote(index.s, file_of(index, lock, torch, of[1])), 2**16)) as archive:
-            if fingerprints.DECLARATIONS in archive.namelist():
-                found = fingerprints.declared(archive.read(fingerprints.DECLARATIONS))
-                path = code.write(replace(known, declared=found))
-                print(f"{of[0]} on Python {of[1]} declares {len(found)} operators, {path.stat().st_size / 1000:.0f} kB")
+        if fingerprints.DECLARATIONS in archive.namelist():
+            declared = fingerprints.declared(archive.read(fingerprints.DECLARATIONS))
+    return paths, declared
 
 
 def every_key() -> set[str]:
@@ -130,7 +121,6 @@ def main() -> None:
             known = code.read(tag, python)
             if known is None or (known.series and known.asked != fingerprints.digest_of(every_key())):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(every)}", folder, look=False)
-            declare((tag, python), lock, index)
 
 
 def step(
@@ -151,9 +141,9 @@ def step(
         if look and not was_there:
             environments.prune(suite.env, lambda other: other == tag, python)
     keys = every_key() if look or (known and known.series) else ()
-    paths = libraries(file, index, folder)
+    paths, declared = contents(file, index, folder)
     found = fingerprints.of_release(tag, python, file.digests["sha256"], paths, seen, keys, known)
-    path = code.write(found)
+    path = code.write(replace(found, declared=declared))
     took, size = time.monotonic() - began, path.stat().st_size
     print(f"{tag} on Python {python} ({at}): {len(found.series)} series, {len(found.symbols)} functions, "
           f"{size / 1000:.0f} kB, {took:.0f} s", flush=True)  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, convert
 from packaging.requirements import Requirement
-from packaging.tags import compatible_tags, cpython_tags
+from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 from ..system.errors import UserError
@@ -47,25 +47,19 @@ class Lock:
 
     def digests(self, package: str, python: str) -> list[str]:
         """The sha256 of each file that `package`, name==version, comes in for `python`; empty where none is known."""
-        return [self.sha256[name] for name in _files(tuple(self.sha256)).get(package, []) if _suits(name, python)]
+        return [sha256 for file, sha256 in self.sha256.items() if _suits(file, package, python)]
 
 
-@functools.lru_cache(maxsize=1)
-def _files(names: tuple[str, ...]) -> dict[str, list[str]]:
-    """name==version -> the files among `names` that it comes in."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(_package(name), []).append(name)
-    return found
-
-
-def _package(file: str) -> str:
-    """name==version of a wheel or a source archive by its name. Raises UserError where it is neither."""
+@functools.cache
+def _named(file: str) -> tuple[str, frozenset[Tag]]:
+    """name==version of a wheel or a source archive by its name, and a wheel's tags. Raises UserError where it is neither."""
     try:
-        name, version = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
+        if not file.endswith(".whl"):
+            return "==".join(map(str, parse_sdist_filename(file))), frozenset()
+        name, version, _, tags = parse_wheel_filename(file)
     except ValueError as error:
         raise UserError(f"'{file}' is no name of a wheel or a source archive, so its package is unknown.") from error
-    return f"{name}=={version}"
+    return f"{name}=={version}", tags
 
 
 @functools.cache
@@ -76,10 +70,10 @@ def _builds(python: str) -> set[tuple[str, str]]:
     return {(tag.interpreter, tag.abi) for tag in tags}
 
 
-def _suits(file: str, python: str) -> bool:
-    """Whether a plain CPython of that version takes a file; of a source archive every one does."""
-    tags = parse_wheel_filename(file)[3] if file.endswith(".whl") else ()
-    return not tags or any((tag.interpreter, tag.abi) in _builds(python) for tag in tags)
+def _suits(file: str, package: str, python: str) -> bool:
+    """Whether a file is of a package, and a plain CPython of that version takes it; of a source archive every one does."""
+    of, tags = _named(file)
+    return of == package and (not tags or any((tag.interpreter, tag.abi) in _builds(python) for tag in tags))
 
 
 def key(release: Release, python: str) -> str:
