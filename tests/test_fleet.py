@@ -263,7 +263,7 @@ def test_a_plan_ends_in_its_time_and_names_no_gigabytes_where_nothing_is_install
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])
 def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeypatch):
-    from asv.machine import Machine, MachineCollection
+    from asv.machine import Machine
 
     from torch_history.measuring import session
     from torch_history.measuring.recording import RecordedResults
@@ -277,7 +277,7 @@ def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeyp
         def measure(self, _: Any) -> None:
             asked.update(offline=os.environ["UV_OFFLINE"], cache=os.environ["UV_CACHE_DIR"])
 
-    for of, name in ((session, "Session"), (MachineCollection, "get_machine_file_path"), (RecordedResults, "node")):
+    for of, name in ((session, "Session"), (RecordedResults, "node")):
         monkeypatch.setattr(of, name, Session)
     monkeypatch.setattr(Machine, "hardcoded_machine_name", None)
     monkeypatch.chdir(root)

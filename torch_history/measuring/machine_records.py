@@ -1,9 +1,8 @@
-"""How does asv know this machine, and which folders are machines'? A plugin of asv's that writes its record and asv's
-collection of machines safely, and by which `asv compare` compares on this machine if nobody named one."""
+"""How does asv know this machine, and which folders are machines'? A plugin of asv's that writes its record safely, and by
+which `asv compare` compares on this machine if nobody named one."""
 
 import contextlib
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ..analysis.compare import choose_machine, whose
 from ..releases.repository import in_asvs_terms
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
-from ..system.files import read_object, set_aside, write_atomically
+from ..system.files import read_object, write_atomically
 from .machine import describe
 
 
@@ -36,18 +35,10 @@ def save_record(machine: Machine, results_dir: str) -> None:
                 f"{path} is the record of results {words}: {had or 'none'}, and {have or 'none'} was to be measured. "
                 "Rename that folder, or give what is measured now another name with TORCH_HISTORY_MACHINE."
             )
-    _write(path, vars(machine), Machine.api_version)
-
-
-def remember(name: str, record: dict[str, str], _path: str | None = None) -> None:
-    """asv's `MachineCollection.save` in one step; a damaged collection, which other suites share, is kept beside."""
-    path = Path(_path or MachineCollection.get_machine_file_path())
-    try:
-        known = read_object(path) if path.exists() else {}
-    except ValueError as error:
-        log.warning(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
-        known = {}
-    _write(path, {**known, name: record}, MachineCollection.api_version)
+    # As asv writes JSON, but so that two commands at once never read half of it.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {**vars(machine), "version": Machine.api_version}
+    write_atomically(path, json.dumps(data, indent=4, sort_keys=True))
 
 
 def result_files(results: str) -> Iterator[tuple[str, str, str]]:
@@ -81,12 +72,6 @@ def _compare_on_one(
     return _asvs_compare(conf, hash_1, hash_2, machine=chosen, **options)
 
 
-def _write(path: Path, data: dict[str, Any], version: int) -> None:
-    """As asv writes JSON, but so that two commands at once never read half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps({**data, "version": version}, indent=4, sort_keys=True))
-
-
 def setup() -> None:
     """asv calls this when it loads the plugin: without `--machine`, results are recorded under this machine's record."""
     with in_asvs_terms():
@@ -95,13 +80,19 @@ def setup() -> None:
     Compare.run = classmethod(_compare_on_one)
 
 
+_asvs_load, _asvs_save = MachineCollection.load, MachineCollection.save
+
+
 def use(record: dict[str, str]) -> None:
-    """Results are recorded under `record` from now on."""
-    Machine.hardcoded_machine_name = record["machine"]
-    Machine.save, MachineCollection.save = save_record, staticmethod(remember)
-    try:
-        remember(record["machine"], record)
-    except OSError:  # asv keeps its list in the home folder, which may be out of reach
-        instead = tempfile.TemporaryDirectory(prefix="torch-history-")
-        MachineCollection.get_machine_file_path = staticmethod(lambda: str(Path(instead.name, "machines.json")))
-        remember(record["machine"], record)
+    """Results are recorded under `record` from now on. Of this machine nothing is read from asv's collection of machines or
+    written there: it lies in the home folder, which suites and nodes share."""
+
+    def load(name: str, _path: str | None = None) -> Any:
+        return {**record} if name == record["machine"] else _asvs_load(name, _path)
+
+    def save(name: str, info: dict[str, str], _path: str | None = None) -> None:
+        if name != record["machine"]:
+            _asvs_save(name, info, _path)
+
+    Machine.hardcoded_machine_name, Machine.save = record["machine"], save_record
+    MachineCollection.load, MachineCollection.save = staticmethod(load), staticmethod(save)

@@ -45,7 +45,6 @@ def _requeue(*_: Any) -> None:
 
 def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     """Runs a session into the folder of `attempt`; times have a folder for each node. Raises UserError."""
-    from asv.machine import MachineCollection
     from rich.console import Console
 
     from ...releases.environments import ReleaseEnvironment, cache
@@ -61,8 +60,6 @@ def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     if order.offline:
         # What the login node installed lies beside its environments, also where a node has its own.
         os.environ.update({"UV_OFFLINE": "1", "UV_CACHE_DIR": str(cache(Path(order.env)))})
-    # asv's list of machines lies in the home folder, which nodes share and would write at the same time.
-    MachineCollection.get_machine_file_path = staticmethod(lambda: str(attempt / "machines.json"))
     conf, axis = load_suite(Path(order.root))
     conf.results_dir, conf.env_dir = str(attempt / RESULTS), order.scratch or order.env
     request = asked()
