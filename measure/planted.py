@@ -16,7 +16,7 @@ import torch
 
 from contract.request import Request
 
-from . import device
+from . import clock
 
 TURNS = 5
 """Blocks of calls, of which the quickest tells what planting costs: it was not interrupted."""
@@ -152,15 +152,6 @@ def told(call: object, case: str) -> dict[str, float]:
 
 
 def _seconds(call: Callable[[], object], on: str) -> float:
-    """Seconds a call, of as many calls as take a millisecond."""
-    calls, seconds = 1, 0.0
-    while True:
-        device.synchronize(on)
-        began = time.perf_counter()
-        for _ in range(calls):
-            call()
-        device.synchronize(on)
-        seconds = time.perf_counter() - began
-        if seconds > 1e-3 or calls > 10_000:
-            return seconds / calls
-        calls *= 4
+    """Seconds a call."""
+    calls = clock._calls_of_a_block(call, on)
+    return clock._block(call, calls, on) / calls

@@ -49,7 +49,7 @@ def here(
         raise UserError(f"In {within:.0f} seconds nothing can be measured. Give at least a minute: --within 1m.")
     os.chdir(program.SOURCES)  # the kit's own suite, wherever it was called
     ends, out, found = time.monotonic() + within, console(), suites.load()
-    asked = Asked.of(not carried, interpreter or sys.executable, carried=carried, **options)
+    asked = Asked(interpreter=None if carried else interpreter or sys.executable, carried=carried, **options)
     if requested(asked, None).device != "cuda" and not asked.device:
         raise UserError("nvidia-smi shows no GPU here. To measure the processor instead, say --device cpu.")
     answers = folder / archive.ANSWERS

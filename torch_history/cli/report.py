@@ -22,6 +22,7 @@ from .suite import DEFAULT_LANE
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
     from ..analysis.series import History
+    from ..store.launches import Case
 
 _on_machine = click.option(
     "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
@@ -204,17 +205,14 @@ def _list_own() -> None:
 def _not_run(found: "History") -> list[str]:
     """A sentence for each case that gave no number at all on some releases, by reason: `plain small did not run on v2.0.1:
     no kernel.` A case that lacks one metric and has another did run."""
-    ran: dict[tuple[tuple[str, ...], str], bool] = {}
-    why: dict[tuple[tuple[str, ...], str], str] = {}
+    every: dict[tuple[tuple[str, ...], str], list[Case]] = defaultdict(list)
     for series, of in found.items():
         for tag, pairs in of.items():
-            key = series.parameters, tag
-            ran[key] = ran.get(key, False) or any(case.number is not None for _, case in pairs)
-            why.setdefault(key, pairs[-1][1].reason)
+            every[series.parameters, tag] += [case for _, case in reversed(pairs)]
     releases: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
-    for (parameters, tag), has_number in ran.items():
-        if not has_number:
-            releases[parameters, " ".join(why[parameters, tag].split()).rstrip(".")].append(tag)
+    for (parameters, tag), cases in every.items():
+        if all(case.number is None for case in cases):
+            releases[parameters, " ".join(cases[0].reason.split()).rstrip(".")].append(tag)
     said = []
     for (parameters, reason), tags in releases.items():
         case = " ".join(part.strip("'") for part in parameters).strip()

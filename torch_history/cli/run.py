@@ -47,11 +47,6 @@ class Asked:
     plans: bool = False
     itself: bool = False
 
-    @classmethod
-    def of(cls, installed: bool, interpreter: str | None, **options: Any) -> "Asked":
-        """The interpreter counts where --installed was given."""
-        return cls(interpreter=(interpreter or "python3") if installed else None, **options)
-
     @property
     def rounds(self) -> int:
         """The rounds that measure everything."""
@@ -133,7 +128,7 @@ class Asked:
     "planted changes. It takes an hour without --budget and --within.",
 )
 @click.option("--itself", is_flag=True, help="With --calibrate: plant nothing.")
-def run(calibrates: bool, **options: Any) -> None:
+def run(calibrates: bool, installed: bool, **options: Any) -> None:
     """Measure RELEASES, and say what changed from each to the next.
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
@@ -149,9 +144,11 @@ def run(calibrates: bool, **options: Any) -> None:
     from . import running
 
     for option, value in (("--python", options["interpreter"]), ("--as", options["recorded_as"])):
-        if value and not options["installed"]:
+        if value and not installed:
             raise click.UsageError(f"{option} is about an installed torch: add --installed.")
-    asked = Asked.of(**options)
+    if installed:
+        options["interpreter"] = options["interpreter"] or "python3"
+    asked = Asked(**options)
     if calibrates:
         refuse_others(CALIBRATING, "--calibrate measures the suite as it is, so it takes no {}.")
         if len(asked.releases) > 1:

@@ -93,21 +93,16 @@ def measurable(releases: list[Release], python: str) -> tuple[list[Release], lis
 Some = TypeVar("Some")
 
 
-def overlapping(releases: Sequence[Some], sessions: int, shared: int = SHARED) -> list[Sequence[Some]]:
-    """`releases` in so many sessions of neighbours, each of which begins with the last `shared` of the one before."""
-    steps = max(0, len(releases) - shared)
-    ends = [round(i * steps / sessions) for i in range(sessions + 1)]
-    return [releases[first : last + shared] for first, last in itertools.pairwise(ends)]
-
-
 def in_sessions(
     releases: Sequence[Some], shared: int = SHARED, anchor: Some | None = None, nodes: int = 1
 ) -> list[Sequence[Some]]:
-    """`overlapping`, in the fewest sessions that keep so many nodes busy; several that share releases, or one with an
-    anchor, have room for that."""
-    steps, room = max(1, len(releases) - shared), AT_ONCE - shared - (shared > 0)
+    """`releases` in the fewest sessions of neighbours that keep so many nodes busy, each of which begins with the last
+    `shared` of the one before; several that share releases, or one with an anchor, have room for that."""
+    steps, room = max(0, len(releases) - shared), AT_ONCE - shared - (shared > 0)
     least = 1 if len(releases) <= AT_ONCE - (anchor is not None) else math.ceil(steps / room)
-    return overlapping(releases, min(steps, math.ceil(least / nodes) * nodes), shared)
+    sessions = min(max(1, steps), math.ceil(least / nodes) * nodes)
+    ends = [round(i * steps / sessions) for i in range(sessions + 1)]
+    return [releases[first : last + shared] for first, last in itertools.pairwise(ends)]
 
 
 def anchored(group: Sequence[Some], anchor: Some | None) -> tuple[Some, ...]:
