@@ -14,7 +14,7 @@ from pathlib import Path
 
 import requests
 from msgspec.structs import asdict
-from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
+from pypi_simple import DigestMismatchError, DistributionPackage, NoDigestsError, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
 from torch_history.measuring.kit import parts
@@ -38,8 +38,6 @@ STANDING_IN = {"nccl": ("nccl/lib", "libnccl.so.2"), "nvshmem": ("nvshmem/lib", 
 
 CASE = re.compile(r"([^\s.]+)\S* '([^']*)' '([^']*)'")
 """A case as it is stored: question, variant and size."""
-
-PIECE = 2**22
 
 DOWNLOADED, ON_DISK, MINUTES = 0.6, 3.0, 14
 """Of a release built for CUDA 13: GB to download and on disk, and minutes of one processor, nearly all for packing."""
@@ -117,19 +115,17 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
             if not (path.exists() and parts.digest(path) == sha256):
                 tell(f"Downloading {file.filename}")
                 unfinished = path.with_name(f".{path.name}")
-                with session.s.get(file.url, stream=True, timeout=TIMEOUT) as answer, unfinished.open("wb") as stream:
-                    answer.raise_for_status()
-                    for piece in answer.iter_content(PIECE):
-                        stream.write(piece)
+                session.download_package(file, unfinished, timeout=TIMEOUT)
                 unfinished.rename(path)
+    except (DigestMismatchError, NoDigestsError) as error:
+        raise UserError(
+            f"{file.filename} did not arrive whole: its sha256 is not that of the index. Ask again."
+        ) from error
     except (requests.RequestException, NoSuchProjectError) as error:
         raise UserError(
             f"The package index at {without_secrets(address)} does not give the wheel of PyTorch {release.version} "
             f"({type(error).__name__}). Check the network or the index settings of uv; the same command continues."
         ) from error
-    if parts.digest(path) != sha256:
-        path.unlink()
-        raise UserError(f"{path.name} did not arrive whole: its sha256 is not that of the index. Ask again.")
     return path, sha256
 
 
