@@ -6,6 +6,7 @@ was initialised cannot use it.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -21,20 +22,8 @@ from .facts import mark
 DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
 """A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
 
-WHEELS = {
-    "sm_37": ("1.8.0", "2.0.1"),
-    "sm_50": ("1.8.0", "2.7.1"),
-    "sm_60": ("1.8.0", "2.7.1"),
-    "sm_70": ("1.8.0", "2.10.0"),
-    "sm_75": ("1.13.0", ""),
-    "sm_80": ("1.13.0", ""),
-    "sm_86": ("1.13.0", ""),
-    "sm_90": ("2.1.0", ""),
-    "sm_100": ("2.8.0", ""),
-    "sm_120": ("2.8.0", ""),
-}
-"""Architecture -> the first and the last release whose wheel on the package index has code for it; no last one where the
-newest still has. Source: `_cuda_getArchFlags` of each wheel, in wheels.json; tests hold the two together."""
+WHEELS = Path(__file__).resolve().parents[1] / "wheels.json"
+"""What the wheels on the package index hold, by release, oldest first."""
 
 LEAST_CAPABILITY = {("intersection", "compiled"): "sm_70", ("warm_up", "compiled"): "sm_70"}
 """Question and variant -> the oldest GPU that it runs on; all others run wherever the wheel has code. torch.compile makes
@@ -126,17 +115,13 @@ def require_code_for(capability: str) -> None:
 
 def _wheels_for(capability: str) -> str:
     """Which releases' wheels run on `capability`, in words."""
-    spans = [span for arch, span in WHEELS.items() if runs(capability, [arch])]
-    if not spans:
+    known = json.loads(WHEELS.read_text(encoding="utf-8"))
+    able = [tag for tag, wheel in known.items() if runs(capability, wheel["architectures"])]
+    if not able:
         return "no wheel of the package index runs on it, so measure on the CPU: --device cpu"
-    first = min((first for first, _ in spans), key=_in_order)
-    last = "" if any(not last for _, last in spans) else max((last for _, last in spans), key=_in_order)
-    which = f"from {first} to {last}" if last else f"of {first} and later"
+    first, last = able[0][1:], able[-1][1:]
+    which = f"of {first} and later" if able[-1] == [*known][-1] else f"from {first} to {last}"
     return f"wheels of the package index {which} run on it"
-
-
-def _in_order(release: str) -> list:
-    return [int(part) for part in release.split(".")]
 
 
 def require_capability(question: str, variant: str) -> None:

@@ -25,7 +25,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 """What lies in a kit; its scripts name the first two."""
 
-COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
+COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml", "wheels.json")
 """What of the suite is needed to measure, beside the program itself, and asv's list of all cases, LISTED."""
 
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
