@@ -57,18 +57,15 @@ def test_no_time_and_no_operator_is_a_metric_of_the_recorder():
 DETAIL: dict[str, Any] = {"kernels": {"a": 2, "b": 1}, "library_calls": {}, "copied": {}, "form": ["float32 [2]"]}
 
 
-def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path):
+def test_details_survive_their_file_and_those_of_the_last_launch_stay(tmp_path):
     path = tmp_path / "v2.0.1-release-py3.11.recorded"
     add_details(path, "one", {"q 'eager' 'small'": DETAIL})
     add_details(path, "one", {"q 'eager' 'small'": DETAIL, "q 'other' 'small'": DETAIL})
     assert read_details(path)["q 'eager' 'small'"] == {**DETAIL, "session": "one"}
-    add_details(path, "one", {"q 'eager' 'small'": {**DETAIL, "kernels": {"a": 1}}})
-    add_details(path, "one", {"q 'eager' 'small'": {**DETAIL, "kernels": {"a": 1}}})
+    add_details(path, "two", {"q 'eager' 'small'": {**DETAIL, "kernels": {"a": 1}}})
     found = read_details(path)
-    assert found["q 'eager' 'small'"]["differs"] is True
-    assert "differs" not in found["q 'other' 'small'"]
-    add_details(path, "two", {"q 'eager' 'small'": DETAIL})
-    assert "differs" not in read_details(path)["q 'eager' 'small'"]
+    assert found["q 'eager' 'small'"] == {**DETAIL, "kernels": {"a": 1}, "session": "two"}
+    assert found["q 'other' 'small'"] == {**DETAIL, "session": "one"}
 
 
 def test_damaged_details_are_refused_by_name(tmp_path):

@@ -116,7 +116,7 @@ def _collect_details(source: Path, target: Path) -> None:
     sessions: dict[str, dict[str, Any]] = defaultdict(dict)
     for case, found in theirs.items():
         if known.get(case, {}).get("session", "") <= found["session"] and known.get(case) != found:
-            kept = {name: value for name, value in found.items() if name not in ("session", "differs")}
+            kept = {name: value for name, value in found.items() if name != "session"}
             sessions[found["session"]][case] = kept
     for session, details in sorted(sessions.items()):
         add_details(target, session, details)

@@ -11,8 +11,8 @@ from ..system.files import read_object, set_aside, warn, write_atomically
 
 DETAILS = ".recorded"
 """Ending of the file beside a release's launches. It holds `names`, a list, and `cases`: question, variant and size ->
-`session`, `kernels` (pairs of a name's place in the list and how often it was launched), `library_calls`, `copied`, `form`,
-and `differs` where two launches of one session had not the same."""
+`session`, `kernels` (pairs of a name's place in the list and how often it was launched), `library_calls`, `copied` and
+`form`."""
 
 
 class _Seen(Struct):
@@ -23,7 +23,6 @@ class _Seen(Struct):
     library_calls: dict[str, int] = {}
     copied: dict[str, Any] = {}
     form: list[Any] = []
-    differs: bool = False
 
 
 class _Details(Struct):
@@ -38,11 +37,7 @@ def add_details(path: Path, session: str, details: Mapping[str, Mapping[str, Any
     except ValueError as error:
         warn(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
         cases = {}
-    for case, found in details.items():
-        before = cases.get(case, {})
-        same = all(before.get(name) == found[name] for name in found)
-        differs = before.get("session") == session and (not same or before.get("differs", False))
-        cases[case] = {**found, "session": session, **({"differs": True} if differs else {})}
+    cases |= {case: {**found, "session": session} for case, found in details.items()}
     names = sorted({name for found in cases.values() for name in found["kernels"]})
     place = {name: index for index, name in enumerate(names)}
     lines = []
