@@ -274,8 +274,7 @@ def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate
             libraries = {name: {".text": Section(9 * BLOCK, blocks * 9)} for name in code.CALCULATE}
             stored.write(replace(release(tag), python=python, libraries=libraries))
     change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
-    theirs = {(SERIES.benchmark, SERIES.parameters): change}
-    place = Place("release-py3.9", {"v2.0.1", "v2.1.0", "v2.2.0"}, lambda old, new: theirs, "release-py3.9")
+    place = Place({}, "release-py3.9", {"v2.0.1", "v2.1.0", "v2.2.0"}, lambda old, new: [change])
     others = OtherPlaces([place], environment="release-py3.11")
     for old, new, wheels, repeats in (
         ("v2.0.1", "v2.1.0", Standing.NOT_TESTABLE, Standing.REPLICATED),

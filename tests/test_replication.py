@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch_history.analysis import replication as replications
 from torch_history.analysis.code import same_code
 from torch_history.analysis.compare import as_json, find, summary
-from torch_history.analysis.replication import Measured, OtherPlaces, Place, Standing, replication
+from torch_history.analysis.replication import OtherPlaces, Place, Standing, replication
 from torch_history.analysis.series import ANY_BUILD, BUILDS, Series, Verdict, history
 from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.site.data import elsewhere_of, lanes
@@ -34,11 +34,11 @@ def built_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_lane_says_whose_binaries_nobody_looked_at_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = Measured({}, OTHER, (OLD, NEW), lambda old, new: [changed(Verdict.SLOWER)])
-    places = OtherPlaces([Place.of(of, OTHER)], environment=HERE)
-    assert places.words(changed(Verdict.SLOWER), OLD, NEW) == f"replicated in {OTHER}"
+    change = changed(Verdict.SLOWER)
+    places = OtherPlaces([Place({}, OTHER, (OLD, NEW), lambda old, new: [change], OTHER)], environment=HERE)
+    assert places.of([change], OLD, NEW)[SERIES].words == f"replicated in {OTHER}"
     monkeypatch.setattr(replications, "same_code", lambda lanes, tag: None)
-    assert places.words(changed(Verdict.SLOWER), OLD, NEW) == ""
+    assert places.of([change], OLD, NEW)[SERIES].words == ""
 
 
 OLD, NEW = "v2.0.1", "v2.1.2"
@@ -73,12 +73,12 @@ def test_a_change_is_replicated_where_another_lane_tells_it_and_none_tells_other
 
 def test_machines_that_disagree_are_both_told_though_their_processors_have_one_name():
     def place(verdict: Verdict) -> Place:
-        return Place.of(Measured({}, HERE, (OLD, NEW), lambda old, new: [changed(verdict)]), "EPYC")
+        return Place({}, HERE, (OLD, NEW), lambda old, new: [changed(verdict)], "EPYC")
 
     for verdicts_of in ((Verdict.SAME, Verdict.SLOWER), (Verdict.SLOWER, Verdict.SAME)):
         others = OtherPlaces(machines=[place(verdict) for verdict in verdicts_of])
-        said = others.words(changed(Verdict.SLOWER), OLD, NEW)
-        assert said == "seen on another machine, too (EPYC), but SAME on a third one (EPYC)"
+        said = others.of([changed(Verdict.SLOWER)], OLD, NEW)
+        assert said[SERIES].words == "seen on another machine, too (EPYC), but SAME on a third one (EPYC)"
 
 
 @pytest.mark.parametrize("cpu", ["two\nlines", "\x1b[31mred", ["a list"], "x" * 10_000, "", None])

@@ -77,7 +77,7 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     for question in UNCLAIMED:
         told, text = _changed_most(question, lanes, axis, results)
         places[question] = (*MOST, text)
-        findings += [f"- Largest change of *{question}* on a CPU: {escape(f'{each.brief}.')}" for each in told[:1]]
+        findings += [f"- Largest change of *{question}* on a CPU: {escape(f'{each.headline}.')}" for each in told[:1]]
     pages = {f"docs/questions/{question}.md": place for question, place in places.items()}
     return {
         "README.md": between("README.md", (*FINDINGS, "\n".join(findings)), *_shown(results, machine, lane)),

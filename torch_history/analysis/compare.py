@@ -25,7 +25,7 @@ from .findings import Finding, Row, group, of_changes
 from .labels import explained
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
-from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
+from .replication import NO_PLACES, NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .results import Result, results, sentences
 from .series import RANK, SAID_FIRST, TIMES, History, Name, Series, Verdict, history
 from .steps import Kind, Net, Step
@@ -431,30 +431,25 @@ class Happened(Row):
 
 
 @dataclass(frozen=True)
-class Told:
+class Told(Finding):
     """A finding of steps in words: `places` are those of its steps in what was given, in the order of its rows."""
 
-    finding: Finding
-    places: tuple[int, ...]
-    happened: tuple[Happened, ...]
-
-    @property
-    def names(self) -> list[Name]:
-        return self.finding.names
+    rows: tuple[Happened, ...]
+    places: tuple[int, ...] = ()
 
     @property
     def where(self) -> str:
-        return self.finding.best.release
+        return self.best.release
 
     @property
-    def brief(self) -> str:
+    def headline(self) -> str:
         """Without a cause."""
-        return f"{self.where}: {self.finding.brief}"
+        return f"{self.where}: {self.brief}"
 
     @property
     def said(self) -> str:
         """Without its release: of a step which stands alone, else of all that belongs together."""
-        return self.happened[0].said if len(self.happened) == 1 else self.finding.words
+        return self.rows[0].said if len(self.rows) == 1 else self.words
 
     @property
     def sentence(self) -> str:
@@ -463,12 +458,12 @@ class Told:
     @property
     def evidence(self) -> str:
         """The sentence, and that of the surest step where there are several."""
-        several = f" The surest of them: {self.happened[0].surest}" if len(self.happened) > 1 else ""
+        several = f" The surest of them: {self.rows[0].surest}" if len(self.rows) > 1 else ""
         return f"{self.sentence}{several}"
 
 
 def tell(
-    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces = NO_PLACES
 ) -> list[Told]:
     """The findings of `steps`: of one variant or cause at one release, with what `others` say of each step."""
     facts = functools.partial(read_environment, results_dir, machine)
@@ -477,7 +472,7 @@ def tell(
 
 def one_by_one(told: Iterable[Told]) -> list[Happened]:
     """Every step of some findings, in the order in which they were given."""
-    of = {place: each for one in told for place, each in zip(one.places, one.happened, strict=True)}
+    of = {place: each for one in told for place, each in zip(one.places, one.rows, strict=True)}
     return [of[place] for place in sorted(of)]
 
 
@@ -486,7 +481,7 @@ def told_findings(
     found: History,
     facts: Callable[[str, str], Mapping[str, Any]],
     known: Sequence[Known],
-    others: OtherPlaces | None,
+    others: OtherPlaces,
 ) -> list[Told]:
     """As `tell`; `facts` are of the environment of a tag in a lane, `known` is the machine's evidence. The cause of a step
     is what changed at its release, and of a drift evidence of both its ends."""
@@ -495,7 +490,7 @@ def told_findings(
         if not series.varies:
             exact[case_of(series)].append(series)
     every = [(step, step.change) for step in steps]
-    happened, codes = [], _codes(every, found)
+    happened, codes, elsewhere = [], _codes(every, found), _elsewhere(every, others)
     worst = {(case_of(of.series), of.old, of.new): [call] for of, call in every if of.series.metric == "worst_call"}
     for step, change in every:
         series, case = step.series, case_of(step.series)
@@ -510,12 +505,20 @@ def told_findings(
             call = worst.get((case, step.old, step.new), ())
             of_case = {one.series: one for one in (*beside, *call, change)}.values()
             because = why(of_case, before, after, known, codes[step.old, step.new]).get(series)
-        elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
-        told = Happened(**vars(change), because=because, release=_where(step), elsewhere=elsewhere, net=_net(step))
+        others_say = elsewhere.get((series, step.old, step.new), NOWHERE).words
+        told = Happened(**vars(change), because=because, release=_where(step), elsewhere=others_say, net=_net(step))
         happened.append(told)
     place: dict[Row, int] = {each: i for i, each in enumerate(happened)}
-    of_findings = ((finding, tuple(place[row] for row in finding.rows)) for finding in group(place))
-    return [Told(finding, places, tuple(happened[at] for at in places)) for finding, places in of_findings]
+    return [Told(**vars(finding), places=tuple(place[row] for row in finding.rows)) for finding in group(place)]
+
+
+def _elsewhere(every: Iterable[tuple[Step, Change]], others: OtherPlaces) -> dict[tuple[Series, str, str], Elsewhere]:
+    """Series, old and new release of each step of a time -> what `others` say of it."""
+    together: dict[tuple[str, str], list[Change]] = defaultdict(list)
+    for step, change in every:
+        if step.kind is Kind.STEP:
+            together[step.old, step.new].append(change)
+    return {(series, *pair): said for pair, of in together.items() for series, said in others.of(of, *pair).items()}
 
 
 def _codes(every: Iterable[tuple[Step, Change]], found: History) -> Mapping[tuple[str, str], dict[Series, WhatChanged]]:

@@ -79,32 +79,15 @@ class Elsewhere(NamedTuple):
 NOWHERE = Elsewhere()
 
 
-class Measured(NamedTuple):
-    """A lane of a machine: the machine's record, the releases that it has, and what it says of times from one to another."""
+class Place(NamedTuple):
+    """A lane of a machine: the machine's record, its releases, what it says of times from one to another, and the
+    `name` by which a sentence calls it."""
 
     machine: Mapping[str, Any]
     environment: str
     tags: Collection[str]
     changes: Callable[[str, str], Iterable[Change]]
-
-
-class Place(NamedTuple):
-    """What measured the same as a lane, under the name by which a sentence calls it."""
-
-    name: str
-    tags: Collection[str]
-    changes: Callable[[str, str], Mapping[tuple[str, tuple[str, ...]], Change]]  # of series without their lane
-    environment: str = ""
-
-    @classmethod
-    def of(cls, measured: Measured, name: str) -> "Place":
-        """Reads and compares what is asked for, once as long as few others are asked for in between."""
-
-        @functools.lru_cache(maxsize=64)
-        def changes(old: str, new: str) -> Mapping[tuple[str, tuple[str, ...]], Change]:
-            return {change.series[1:]: change for change in measured.changes(old, new)}
-
-        return cls(name, frozenset(measured.tags), changes, measured.environment)
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,15 +100,19 @@ class OtherPlaces:
 
     def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
         """Each told change of a time from one release to another -> what the others say of it."""
+        told = [change for change in changes if change.verdict in TIMES]
+        if not told:
+            return {}
         lanes, machines = ([one for one in of if {old, new}.issubset(one.tags)] for of in (self.lanes, self.machines))
         others, repeats = ([place for place in lanes if self._is_one(place, old, new) is one] for one in (False, True))
-
-        def said(change: Change, places: Iterable[Place]) -> Replication:
-            return replication(change, [(each.name, each.changes(old, new).get(change.series[1:])) for each in places])
-
-        told = (change for change in changes if change.verdict in TIMES)
+        said = [
+            [(place.name, {change.series[1:]: change for change in place.changes(old, new)}) for place in places]
+            for places in (others, machines, repeats)
+        ]
         return {
-            change.series: Elsewhere(*(said(change, places) for places in (others, machines, repeats)))
+            change.series: Elsewhere(
+                *(replication(change, [(name, of.get(change.series[1:])) for name, of in places]) for places in said)
+            )
             for change in told
         }
 
@@ -133,10 +120,6 @@ class OtherPlaces:
         """Whether a lane's wheels of both releases hold the same binaries as this lane's do; None where nobody looked."""
         found = [same_code((self.environment, place.environment), tag) for tag in (old, new)]
         return False if False in found else all(found) or None
-
-    def words(self, change: Change, old: str, new: str) -> str:
-        """What they say of one change, for its sentence."""
-        return self.of([change], old, new).get(change.series, NOWHERE).words
 
 
 NO_PLACES = OtherPlaces()
@@ -153,16 +136,17 @@ def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> 
     return Replication(standing, name, other.verdict.words, other.ratio, "".join(alike[:1]))
 
 
-def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:
+def held_against(machine: Mapping[str, Any], environment: str, places: Iterable[Place]) -> OtherPlaces:
     """Other lanes of `machine`, and `environment` on other machines of the same kind."""
     lanes, machines = [], []
-    for other in sorted(measured, key=lambda one: (str(one.machine["machine"]), one.environment)):  # told in this order
+    for other in sorted(places, key=lambda one: (str(one.machine["machine"]), one.environment)):  # told in this order
         if other.machine["machine"] == machine["machine"]:
             both = {environment, other.environment}
             if len(both) == 2 and all(each.startswith(RELEASE) for each in both):
-                lanes.append(Place.of(other, other.environment))
+                lanes.append(other._replace(name=other.environment))
         elif other.environment == environment and alike(machine, other.machine):
-            machines.append(Place.of(other, processor_of(other.machine) or str(other.machine["machine"])))
+            name = processor_of(other.machine) or str(other.machine["machine"])
+            machines.append(other._replace(name=name))
     return OtherPlaces(lanes, machines, environment)
 
 
@@ -193,11 +177,11 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     for name in machines_in(results_dir):
         for tag, lane in map(of_file, files_of(results_dir / name)):
             lanes[name, lane].add(tag)
-    measured = [
-        Measured(record_of(results_dir / name), lane, tags, functools.partial(changes, name, lane))
+    places = (
+        Place(record_of(results_dir / name), lane, tags, functools.partial(changes, name, lane))
         for (name, lane), tags in lanes.items()
-    ]
-    return held_against(record_of(results_dir / machine), environment, measured)
+    )
+    return held_against(record_of(results_dir / machine), environment, places)
 
 
 def sessions_of(found: History) -> dict[str, set[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence, unconfirmed
-from ..analysis.replication import NO_PLACES, Measured, OtherPlaces, held_against, sessions_of
+from ..analysis.replication import NO_PLACES, OtherPlaces, Place, held_against, sessions_of
 from ..analysis.series import History, Pairs, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
@@ -213,8 +213,8 @@ def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison
 
 def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
     """Those of `others` that measured the same as `lane`."""
-    measured = [Measured(one.machine, one.environment, one.releases, one.decided_for(lane)) for one in others]
-    return held_against(lane.machine, lane.environment, measured)
+    places = (Place(one.machine, one.environment, one.releases, one.decided_for(lane)) for one in others)
+    return held_against(lane.machine, lane.environment, places)
 
 
 def numbers(lane: Lane, axis: Axis) -> dict[str, Any]:
@@ -296,9 +296,9 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
             for step, each in said
         ],
         "regressions": [
-            {"steps": each.places, "title": each.brief, "sentence": each.evidence, "words": each.finding.words}
+            {"steps": each.places, "title": each.headline, "sentence": each.evidence, "words": each.words}
             for each in told
-            if each.finding.verdict.kind == "worse"
+            if each.verdict.kind == "worse"
         ],
         "claims": [{**claim, "answers": _answers(lane, claim["question"])} for claim in claimed],
     }
