@@ -27,9 +27,8 @@ from torch_history.analysis.verdicts import (
     compare,
     error_rates,
     evidence_between,
-    in_steps,
-    of_steps,
     penalty,
+    rounded_up,
 )
 from torch_history.store.launches import Case, Launch
 
@@ -188,12 +187,12 @@ def test_same_is_two_one_sided_tests():
     assert not (surely & (evidence.error > LEAST_STEP) & ~same & ~changed).any()
 
 
-def test_an_interval_that_is_kept_in_a_byte_is_never_narrower_and_wider_by_three_per_cent_at_most():
+def test_an_interval_that_is_rounded_up_is_never_narrower_and_wider_by_three_per_cent_at_most():
     half = np.exp(np.linspace(math.log(LEAST_STEP), math.log(4), 1000))
-    kept = of_steps(in_steps(half))
+    kept = rounded_up(half)
     assert (kept >= half * (1 - 1e-12)).all()
     assert (kept <= half * math.exp(STEP) * (1 + 1e-12)).all()
-    assert of_steps(in_steps(np.array([1e-9, 1e9, math.nan]))) == pytest.approx([LEAST_STEP, math.inf, math.inf])
+    assert rounded_up(np.array([1e-9, 1e9, math.nan])) == pytest.approx([LEAST_STEP, math.inf, math.inf])
 
 
 def test_verdict_can_be_read_off_its_interval():

@@ -114,33 +114,30 @@ def _size(step: Step) -> float:
 def unconnected(history: History, axis: Axis) -> list[str]:
     """A sentence for each part of the axis that no chain of sessions ties to the rest: times are judged within parts."""
     found: Counter[tuple[str, ...]] = Counter()
-    for series, releases in history.items():
-        parts = _parts(_numbers(releases, axis)) if series.varies else []
-        found.update(tuple(part) for part in parts if len(parts) > 1)
+    for fit in history.fits.values():
+        for series, parts in _parts(fit, axis):
+            tags = (tuple(fit.releases[fit.levels[series].releases[place]] for place in part) for part in parts)
+            found.update(tags if len(parts) > 1 else ())
     return [
         f"No session ties {', '.join(part)} to other releases in {count} series: times there are compared separately."
         for part, count in sorted(found.items(), key=lambda item: axis.position(item[0][0]))
     ]
 
 
-Numbers = dict[str, list[tuple[str, float]]]  # in the axis' order: release -> sessions and numbers, in the unit
-
-
-def _numbers(releases: Mapping[str, Pairs], axis: Axis) -> Numbers:
+def _numbers(releases: Mapping[str, Pairs], axis: Axis) -> dict[str, list[float]]:
+    """Those of each release that has any, in the axis' order."""
     tags = sorted((tag for tag in releases if tag in axis), key=axis.position)
-    pairs = {tag: [(launch.session, case.number) for launch, case in releases[tag]] for tag in tags}
-    told = {tag: [(session, number) for session, number in of if number is not None] for tag, of in pairs.items()}
+    told = {tag: [case.number for _, case in releases[tag] if case.number is not None] for tag in tags}
     return {tag: of for tag, of in told.items() if of}
 
 
-def _exact(series: Series, numbers: Numbers) -> list[Step]:
+def _exact(series: Series, numbers: Mapping[str, Sequence[float]]) -> list[Step]:
     """Every change of what does not vary. A release whose launches disagree is passed over, as one without a number is."""
-    of = {tag: [value for _, value in seen] for tag, seen in numbers.items()}
     if series.margin:
-        known = _within(of, series.margin)
+        known = _within(numbers, series.margin)
     else:  # releases of which enough launches give one number
         least = 1 if series.is_counted else 2
-        known = [(tag, values[0], tag) for tag, values in of.items() if len(set(values)) == 1 and len(values) >= least]
+        known = [(tag, of[0], tag) for tag, of in numbers.items() if len(set(of)) == 1 and len(of) >= least]
     tags, levels, medians_of = zip(*known, strict=True) if known else ((), (), ())
     jumps = [k for k in range(len(levels) - 1) if levels[k] != levels[k + 1]]
     shapes = _shapes(jumps, lambda pair, back: levels[back + 1] == levels[pair])
@@ -174,18 +171,6 @@ def _within(numbers: Mapping[str, Sequence[float]], margin: float) -> list[tuple
         elif not levels or min(values) > levels[0][0] * limit or max(values) * limit < levels[0][0]:
             known.append((release, statistics.median(values), release))
     return known
-
-
-def _parts(numbers: Numbers) -> list[list[str]]:
-    """The releases that sessions tie together, directly or by others, in the axis' order."""
-    parts: list[tuple[set[str], set[str]]] = []
-    for release, seen in numbers.items():
-        sessions = {session for session, _ in seen}
-        tied = [part for part in parts if part[1] & sessions]
-        parts = [part for part in parts if part not in tied]
-        parts.append(({release}.union(*(part[0] for part in tied)), sessions.union(*(part[1] for part in tied))))
-    found = [[release for release in numbers if release in releases] for releases, _ in parts]
-    return sorted(found, key=lambda part: list(numbers).index(part[0]))
 
 
 @dataclass(frozen=True)
@@ -260,16 +245,25 @@ class Chain:
         return np.clip((np.arange(len(self.tags)) - first) / (last - first), 0, 1)[:, None]
 
 
-def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
-    """The chains of each series of a question; releases whose launches tell no noise (`LEAST_LIKE`) are passed over."""
+def _parts(fit: Fitted, axis: Axis, least: float = 0.0) -> Iterator[tuple[Series, list[list[int]]]]:
+    """Of each series of a question the places, in its levels and in the axis' order, of releases that rounds tie together,
+    directly or by others; their launches are worth `least` at least."""
     on_axis = (i for i, tag in enumerate(fit.releases) if tag in axis)
     order = sorted(on_axis, key=lambda i: axis.position(fit.releases[i]))
-    judged = functools.cache(functools.partial(verdicts_of, fit))
     for (series, of), like in zip(fit.levels.items(), fit.like_launches, strict=True):
-        places = [int(np.searchsorted(of.releases, i)) for i in order if like[i] >= LEAST_LIKE]
+        places, parts = [int(np.searchsorted(of.releases, i)) for i in order if 0 < like[i] >= least], []
         while places:
-            part = [place for place in places if of.tied[places[0], place]]
-            places = [place for place in places if place not in part]
+            parts.append([place for place in places if of.tied[places[0], place]])
+            places = [place for place in places if place not in parts[-1]]
+        yield series, parts
+
+
+def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
+    """The chains of each series of a question; releases whose launches tell no noise (`LEAST_LIKE`) are passed over."""
+    judged = functools.cache(functools.partial(verdicts_of, fit))
+    for series, parts in _parts(fit, axis, LEAST_LIKE):
+        of = fit.levels[series]
+        for part in parts:
             if len(part) > 1:
                 tags, block = [fit.releases[of.releases[place]] for place in part], np.ix_(part, part)
                 verdicts = [judged(*pair)[series] or Verdict.CANT_TELL for pair in itertools.pairwise(tags)]

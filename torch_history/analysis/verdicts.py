@@ -97,9 +97,9 @@ class Evidence:
         """Changed at this error rate, SAME by two one-sided tests, or neither, by intervals that are rounded up."""
         of_look = error_rate / penalty(self.looks)
         exact, margin = self.half(1 - of_look), np.log1p(self.margin)
-        half, half_of_same = in_steps(exact), in_steps(self.half(1 - 2 * ERROR_RATE))
-        changed = self.beyond & (np.abs(self.shift) > of_steps(half))
-        same = ~changed & (np.abs(self.shift) + of_steps(half_of_same) <= margin)
+        half, half_of_same = rounded_up(exact), rounded_up(self.half(1 - 2 * ERROR_RATE))
+        changed = self.beyond & (np.abs(self.shift) > half)
+        same = ~changed & (np.abs(self.shift) + half_of_same <= margin)
         way = np.where(self.shift > 0, TOLD.index(Verdict.SLOWER), TOLD.index(Verdict.FASTER))
         code = np.where(changed, way, np.where(same, TOLD.index(Verdict.SAME), TOLD.index(Verdict.CANT_TELL)))
         often = special.ndtri(POWER) * np.sqrt(self.error**2 + exact**2 / (2 * self.freedom))  # Johnson and Welch 1940
@@ -117,26 +117,22 @@ TOLD = (None, Verdict.SAME, Verdict.CANT_TELL, Verdict.SLOWER, Verdict.FASTER)
 
 @dataclass(frozen=True)
 class Judged:
-    """Of `Evidence`'s shape: `code` in TOLD, `half` of the interval in steps, its `confidence`, and `detectable`."""
+    """Of `Evidence`'s shape: `code` in TOLD, `half` of the interval, its `confidence`, and `detectable`."""
 
     code: NDArray[np.uint8]
-    half: NDArray[np.uint8]
+    half: Array
     confidence: Array
     detectable: Array
 
 
-LEAST_STEP, STEP = 0.002, 0.03  # of logarithms that are kept in a byte: the least, and how much more the next is
+LEAST_STEP, STEP, STEPS = 0.002, 0.03, 255  # of halves of intervals: the least, how much more the next is, how many
 
 
-def in_steps(logarithm: Array) -> NDArray[np.uint8]:
-    """The least step that is no less; the last is any more."""
+def rounded_up(half: Array) -> Array:
+    """The least step that is no less, infinite beyond the last one and where nothing is known."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        steps = np.ceil(np.log(logarithm / LEAST_STEP) / STEP)
-    return np.where(np.isnan(steps), 255, np.clip(steps, 0, 255)).astype(np.uint8)
-
-
-def of_steps(steps: NDArray[np.uint8]) -> Array:
-    return np.where(steps == 255, math.inf, LEAST_STEP * np.exp(STEP * steps))
+        steps = np.maximum(np.ceil(np.log(half / LEAST_STEP) / STEP), 0)
+    return np.where(steps < STEPS, LEAST_STEP * np.exp(STEP * np.minimum(steps, STEPS)), math.inf)
 
 
 def penalty(looks: Array | int) -> Array:
@@ -251,7 +247,7 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
         if verdict is None:
             continue
         seen = [observations(found[series], tag) for tag in (old, new)]
-        shift, half = evidence.shift[i], of_steps(said.half[i])
+        shift, half = evidence.shift[i], said.half[i]
         levels, counts = (fit.shown(series, old), fit.shown(series, new)), (len(seen[0]), len(seen[1]))
         ratio = float(bounded(shift)[0]), float(bounded(shift - half)[0]), float(bounded(shift + half)[0])
         disturbed = sum(one.disturbed for side in seen for one in side)

@@ -12,7 +12,7 @@ import numpy as np
 from ..analysis import verdicts
 from ..analysis.power import alone_in, tied
 from ..analysis.series import History, Pairs, Series
-from ..analysis.verdicts import TOLD, Change, Evidence, bounded, error_rates, evidence_between, of_steps
+from ..analysis.verdicts import TOLD, Change, Evidence, bounded, error_rates, evidence_between
 from . import typical
 
 Pair = tuple[str, str]
@@ -48,7 +48,7 @@ class EveryPair:
             said = evidence.judged(error_rates(evidence))
             self.typical[question] = typical.means(list(fit.levels), evidence, clocks)
             self.shifts[question] = dict(zip(fit.sessions, fit.shifts.tolist(), strict=True))
-            shift, half = evidence.shift, of_steps(said.half)
+            shift, half = evidence.shift, said.half
             ends = (bounded(shift), bounded(shift - half), bounded(shift + half))
             of_pairs: list[Any] = [said.code, said.confidence, *ends]
             for i, (series, of) in enumerate(fit.levels.items()):
