@@ -11,10 +11,9 @@ from asv import util
 from asv.commands.publish import Publish as AsvPublish
 from asv.config import Config
 
-from torch_history.site import folder as folders
-from torch_history.site.asv_dashboard import POLICY
+from torch_history.site import asv_dashboard as folders
+from torch_history.site.asv_dashboard import POLICY, SCRATCH, require_replaceable
 from torch_history.site.build import publish_site
-from torch_history.site.folder import SCRATCH, require_replaceable
 from torch_history.system.errors import UserError
 from torch_history.system.scratch import MARK, MARK_TEXT, mark, scratch
 

@@ -523,25 +523,27 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
     return found
 
 
-def as_data(
-    words: Words, found: History, answered: Answers, happened: Sequence[tuple[Step, str]] = ()
-) -> list[dict[str, Any]]:
-    """Each claim as the site shows it; `happened` is as in `turns`."""
-    setting = setting_of(found)
-    data = []
+def as_data(found: History, answered: Answers, happened: Sequence[tuple[Step, str]]) -> list[dict[str, Any]]:
+    """Each claim as the site shows it: `answered` are those of all releases, oldest first, `happened` is as in `turns`."""
+    setting, data = setting_of(found), []
     for question, claim in CLAIMS.items():
-        asked = any(series.question == question for series in found)
-        if not asked or not words.get(question):
+        of = answered[question]
+        if not of or not any(series.question == question for series in found):
             continue
-        newest = words[question][-1][0]
+        words = [(tag, answer.word) for tag, answer in of.items()]
+        advice = {tag: claim.advice_on(setting, tag, answer) for tag, answer in of.items()}
         data.append(
             {
                 "question": question,
                 "words": claim.words,
-                "summary": f"{in_turn(words[question], setting.unmeasured)}.",
-                "turns": [asdict(turn) for turn in turns(question, words[question], happened)],
-                "advice": claim.advice_on(setting, newest, answered[question][newest]),
+                "summary": f"{in_turn(words, setting.unmeasured)}.",
+                "turns": [asdict(turn) for turn in turns(question, words, happened)],
+                "advice": [*advice.values()][-1],
                 "picture": _picture(found, question, claim.shown),
+                "answers": [
+                    {"release": tag, "word": answer.word, "sentence": answer.sentence, "advice": advice[tag]}
+                    for tag, answer in of.items()
+                ],
             }
         )
     return data

@@ -1,5 +1,8 @@
 """How does asv's own dashboard open without a network, from disk, and on one machine? Copies in vendor/ take the place of
-libraries on other hosts, and beside each file of data lies a script with it: a page from disk may load nothing else."""
+libraries on other hosts, and beside each file of data lies a script with it: a page from disk may load nothing else.
+
+An asv plugin, too: asv's own `publish` deletes the folder that it writes into, so it asks here first which it may replace:
+one that is new, empty, marked as this program's own, or holds such folders alone."""
 
 import json
 import re
@@ -8,12 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from asv import util
 from asv.commands.publish import Publish
 from asv.config import Config
 from asv.graph import Graph, GraphSet, make_summary_graph
 from asv.machine import Machine
 from asv.publishing import OutputPublisher
-from asv.util import is_na, write_json
 
 from contract.children import all_die_with_this_process
 from contract.metrics import metric_of
@@ -23,7 +26,10 @@ from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
 from ..system.errors import UserError
 from ..system.files import warn
-from ..system.scratch import is_own
+from ..system.program import SOURCES
+from ..system.scratch import MARK, is_own, mark
+
+SCRATCH = ".publishing-"  # how the name of a folder begins that lies beside the site while it is built
 
 VENDOR = Path(__file__).parent / "vendor"
 
@@ -48,7 +54,7 @@ _SCRIPTS = {
 # That a time needs before asv's regressions tell it: with fewer, a step that is noise alone seems to explain half of it.
 LEAST_RELEASES = 10
 
-_asvs_publish = Publish.run  # asv's own, taken before this package's plugin puts a guard in its place
+_asvs_publish = Publish.run  # asv's own, before `setup` puts a guard in its place
 
 
 class _OneMachine(OutputPublisher):
@@ -84,7 +90,7 @@ class _OneMachine(OutputPublisher):
 def _releases(graph: Graph) -> list[int]:
     """How many releases have a number, of each of its series."""
     rows = [[value] if graph.scalar_series else value for _, value, _ in graph.get_data()]
-    return [sum(not is_na(row[series]) for row in rows) for series in range(graph.n_series)]
+    return [sum(not util.is_na(row[series]) for row in rows) for series in range(graph.n_series)]
 
 
 def publish_dashboard(conf: Config, *args: Any, here: str = "", **kwargs: Any) -> None:
@@ -146,7 +152,7 @@ def link_readable(conf: Config, folder: Path) -> None:
     (folder / listed.name).symlink_to(listed)
     lacking: dict[str, str] = {}
     for machine in sorted({path.parent for path in results.glob("*/*.json") if not unfit(path.parent)}):
-        write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
+        util.write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
         for path in sorted(set(machine.glob("*.json")) - {machine / RECORD}):
             try:
                 # asv puts these in the paths of all files that lack the key
@@ -157,3 +163,54 @@ def link_readable(conf: Config, folder: Path) -> None:
             else:
                 lacking = every
                 (folder / machine.name / path.name).symlink_to(path)
+
+
+def require_replaceable(folder: Path, conf: Config) -> None:
+    """Raises UserError, with nothing touched, unless a publish may put a site in the place of `folder`."""
+    folder = folder.resolve()
+    advice = "Nothing was changed. Name a folder that is new or empty with --html-dir."
+    every = [  # what no site may take the place of, in words, and whether none may lie in it either
+        (conf.results_dir, "the results", True),
+        (conf.env_dir, "the releases' environments", True),
+        (conf.benchmark_dir, "the benchmarks", True),
+        (Path.cwd(), "the checkout", False),
+        (SOURCES, "the checkout", False),
+        (Path.home(), "your home folder", False),
+    ]
+    for path, words, outside_only in every:
+        kept = Path(path).resolve()
+        if kept.is_relative_to(folder):
+            verb = "is" if kept == folder else "holds"
+            raise UserError(f"A site cannot take the place of {folder}, which {verb} {words}. {advice}")
+        if outside_only and folder.is_relative_to(kept):
+            raise UserError(f"A site cannot take the place of {folder}, which lies within {words}, {kept}. {advice}")
+    if ".git" in folder.parts:
+        raise UserError(f"A site cannot take the place of {folder}, which lies within a folder of git's. {advice}")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UserError(f"A site cannot take the place of {folder}, which is no folder. {advice}")
+    if not is_own(folder) and not all(is_own(each) and not each.is_symlink() for each in folder.iterdir()):
+        raise UserError(
+            f"A site cannot take the place of {folder}: it holds files, and none named {MARK} that says torch-history made "
+            f"them. {advice} Where it is a site that an older torch-history published, remove it yourself first."
+        )
+
+
+def _publish_guarded(cls: type[Publish], conf: Config, *args: Any, **kwargs: Any) -> None:
+    folder = Path(conf.html_dir)
+    try:
+        require_replaceable(folder, conf)
+        try:
+            publish_dashboard(conf, *args, **kwargs)
+        finally:
+            # Also of a publish that failed: what lies there now is asv's.
+            if folder.is_dir():
+                mark(folder)
+    except UserError as error:
+        raise util.UserError(str(error)) from error  # which asv prints as a sentence
+
+
+def setup() -> None:
+    """asv's hook: called when it loads this module as a plugin."""
+    Publish.run = classmethod(_publish_guarded)

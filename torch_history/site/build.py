@@ -5,6 +5,7 @@ all opens from disk. The site is built beside the old one and takes its place in
 import base64
 import contextlib
 import copy
+import functools
 import itertools
 import json
 import os
@@ -14,11 +15,10 @@ import tomllib
 import uuid
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
-from xml.etree import ElementTree
 
 from asv.config import Config
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -49,9 +49,8 @@ from ..system.files import WRONG_DATA
 from ..system.program import SOURCES
 from ..system.scratch import mark, scratch
 from . import calibration
-from .asv_dashboard import POLICY, link_readable, publish_dashboard
+from .asv_dashboard import POLICY, SCRATCH, link_readable, publish_dashboard, require_replaceable
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, lines, newest, numbers, unreadable
-from .folder import SCRATCH, require_replaceable
 from .rivals import quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
@@ -66,6 +65,10 @@ _FOLDER = Path(__file__).parent / "templates"
 _TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
 )
+_TEMPLATES.filters["plain"] = functools.partial(
+    re.sub, r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd"
+)
+"""Text without what XML cannot hold."""
 
 _LISTED = tomllib.loads((_FOLDER / "pages.toml").read_text(encoding="utf-8"))
 PAGES: list[dict[str, Any]] = _LISTED["page"]
@@ -356,56 +359,40 @@ def _write_script(folder: Path, name: str, data: Any) -> None:
 
 
 def _write_feeds(folder: Path, told: Sequence[Published], axis: Axis, url: str) -> dict[str, str]:
-    """feeds/: of each machine the regressions in its lanes, the newest first. Gives the path of each within the site."""
+    """feeds/: of each machine the regressions in its lanes as RFC 4287 has them, the newest first. Gives the path of each
+    within the site."""
     folder.mkdir()
     base = f"{url.rstrip('/')}/" if url else "../"
     feeds = {each.lane.name: f"feeds/{file_name(each.lane.name)}.xml" for each in told}
     for machine, path in feeds.items():
-        of_machine = [each for each in told if each.lane.name == machine]
-        (folder.parent / path).write_bytes(_atom(machine, path, of_machine, axis, base))
+        every = [entry for each in told if each.lane.name == machine for entry in _entries(each, axis)]
+        entries = sorted(every, key=lambda entry: entry["date"], reverse=True)[:MOST_ENTRIES]
+        about = {"machine": machine, "id": _urn(machine), "base": base, "path": path, "entries": entries}
+        (folder.parent / path).write_text(_TEMPLATES.get_template("feed.xml").render(about), encoding="utf-8")
     return feeds
 
 
-def _atom(machine: str, path: str, of_machine: Sequence[Published], axis: Axis, base: str) -> bytes:
-    """The regressions of a machine as RFC 4287 has them, for a `path` within the site."""
-    entries = []
-    for lane, data, *_ in of_machine:
-        for regression in data["regressions"]:
-            steps = [data["steps"][place] for place in regression["steps"]]
-            date = axis.releases[axis.position(steps[0]["until"])].date.isoformat()
-            entries.append((date, lane, regression, steps, [data["series"][step["series"]] for step in steps]))
-    entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
-    root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
-    updated = entries[0][0] if entries else "2016-01-01"
-    _add(root, "title", f"torch-history: regressions on {machine}")
-    _add(root, "id", _urn(machine))
-    _add(root, "updated", f"{updated}T00:00:00Z")
-    _add(_add(root, "author"), "name", "torch-history")
-    _add(root, "link", rel="alternate", href=f"{base}index.html")
-    _add(root, "link", rel="self", href=f"{base}{path}")
-    for date, lane, regression, (surest, *_), of_series in entries:
-        entry = _add(root, "entry")
-        address = urlencode({"lane": lane.id, **_keys(of_series[0]), "release": surest["new"]})
+def _entries(told: Published, axis: Axis) -> Iterator[dict[str, str]]:
+    """The regressions of a lane as a feed has them."""
+    lane, data = told.lane, told.data
+    for regression in data["regressions"]:
+        surest, *others = (data["steps"][place] for place in regression["steps"])
+        of_series = [data["series"][step["series"]] for step in (surest, *others)]
         # What is found last may be the surest, so the id is made of the first series by name.
         same = *_keys(min(of_series)).values(), surest["kind"], surest["old"], surest["new"], surest["verdict"]
-        _add(entry, "title", regression["title"])
-        _add(entry, "id", _urn(lane.id, *same))
-        _add(entry, "updated", f"{date}T00:00:00Z")
-        _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
-        _add(entry, "summary", f"{regression['sentence']} Measured on {lane.words}.")
-    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+        yield {
+            "date": axis.releases[axis.position(surest["until"])].date.isoformat(),
+            "title": regression["title"],
+            "id": _urn(lane.id, *same),
+            "address": urlencode({"lane": lane.id, **_keys(of_series[0]), "release": surest["new"]}),
+            "summary": f"{regression['sentence']} Measured on {lane.words}.",
+        }
 
 
 def _keys(series: Sequence[str]) -> dict[str, str]:
     """Of a series in the addresses of the pages."""
     benchmark, *parameters = (part.strip("'") for part in series)
     return {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
-
-
-def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
-    child = ElementTree.SubElement(parent, tag, attributes)
-    child.text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)
-    return child
 
 
 def _urn(*parts: str) -> str:

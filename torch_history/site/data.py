@@ -76,13 +76,14 @@ class Lane:
 
     @functools.cached_property
     def answers(self) -> dict[str, dict[str, claims.Answer]]:
-        """The answers to the claims: question -> release -> answer."""
-        return claims.answers(self.found)
+        """The answers to the claims: question -> release, oldest first -> answer."""
+        of_question = claims.answers(self.found)
+        return {name: {tag: of[tag] for tag in self.releases if tag in of} for name, of in of_question.items()}
 
     @property
     def words_of(self) -> dict[str, list[tuple[str, str]]]:
         """The word of each answer: question -> (release, word) of every release, oldest first."""
-        return {name: [(tag, of[tag].word) for tag in self.releases if tag in of] for name, of in self.answers.items()}
+        return {name: [(tag, answer.word) for tag, answer in of.items()] for name, of in self.answers.items()}
 
     def decided(self, old: str, new: str) -> list[Change]:
         """What became of each series from one of its releases to a newer one."""
@@ -276,7 +277,6 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
     said = list(zip(happened, compare.one_by_one(told), strict=True))
     sentences = [(step, each.sentence) for step, each in said]
-    claimed = claims.as_data(lane.words_of, lane.found, lane.answers, sentences)
     return {
         "schema": SCHEMA,
         **{name: getattr(lane, name) for name in ("id", "machine", "environment", "words")},
@@ -300,18 +300,8 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
             for each in told
             if each.verdict.kind == "worse"
         ],
-        "claims": [{**claim, "answers": _answers(lane, claim["question"])} for claim in claimed],
+        "claims": claims.as_data(lane.found, lane.answers, sentences),
     }
-
-
-def _answers(lane: Lane, question: str) -> list[dict[str, str]]:
-    """The claim of a question, release by release."""
-    setting, of, advice = claims.setting_of(lane.found), lane.answers[question], claims.CLAIMS[question].advice_on
-    return [
-        {"release": tag, "word": of[tag].word, "sentence": of[tag].sentence, "advice": advice(setting, tag, of[tag])}
-        for tag in lane.releases
-        if tag in of
-    ]
 
 
 def _evidence(one: Known) -> dict[str, Any]:
