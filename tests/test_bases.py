@@ -64,10 +64,7 @@ def of(record: Mapping[str, Any], launches: list[Launch]) -> list[Answered]:
     told = []
     for lane in dict.fromkeys(each.environment for each in launches):
         found = history(each for each in launches if each.environment == lane)
-        answers = claims.answers(found)
-        tags = sorted({tag for each in answers.values() for tag in each}, key=AXIS.position)
-        words = {question: [(tag, each[tag].word) for tag in tags] for question, each in answers.items()}
-        told.append(bases.answered_by(record, lane, words, found, answers))
+        told.append(bases.answered_by(record, lane, found, claims.answers(found, found.tags(AXIS))))
     return told
 
 

@@ -17,9 +17,8 @@ from torch_history.analysis.replication import Elsewhere, OtherPlaces, Place, Re
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import Change
 from torch_history.explaining import fingerprints, verdict
-from torch_history.explaining.fingerprints import Seen
+from torch_history.explaining.fingerprints import Seen, difference
 from torch_history.explaining.library import Library, NotALibrary
-from torch_history.explaining.python_code import difference
 from torch_history.measuring.kit.check import check
 from torch_history.store import code as stored
 from torch_history.store.causes import Code as Instructions

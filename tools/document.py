@@ -6,7 +6,6 @@ import json
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from torch_history.analysis import answer, bases, compare, power, steps
@@ -139,12 +138,12 @@ def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]
 def _moves(results: Path, machine: str, lane: str, found: History, axis: Axis) -> str:
     """contract/moves.json: `from to` -> `answer.in_short` of a move from each release of a lane of `machine` to its newest.
     `torch-history upgrade` of requirements tells it in a second, and where it is installed without results."""
-    tags = sorted({tag for releases in found.values() for tag in releases}, key=axis.position)
+    tags = found.tags(axis)
     facts = {tag: read_environment(results, machine, tag, lane) for tag in tags}
     known, missed, told = evidence(results, machine), unconfirmed(results, machine, found), {}
     for old in tags[:-1]:
         said = compare.compared(machine, lane, old, tags[-1], found, facts, "cpu", known, "1")
-        told[f"{old} {tags[-1]}"] = answer.in_short(replace(said, unconfirmed=missed.get((old, tags[-1]), ())))
+        told[f"{old} {tags[-1]}"] = answer.in_short(said.beside(missed))
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 

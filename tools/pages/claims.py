@@ -33,11 +33,9 @@ def lanes(results: Path, of: Mapping[str, Mapping[str, History]], axis: Axis) ->
     found = []
     for machine, of_machine in of.items():
         for environment, numbers in of_machine.items():
-            answered = answers(numbers)
-            releases = sorted({tag for of in answered.values() for tag in of if tag in axis}, key=axis.position)
-            words = {question: [(tag, of[tag].word) for tag in releases] for question, of in answered.items()}
-            if releases:
-                told = bases.answered_by(record_of(results / machine), environment, words, numbers, answered)
+            if releases := numbers.tags(axis):
+                answered = answers(numbers, releases)
+                told = bases.answered_by(record_of(results / machine), environment, numbers, answered)
                 found.append((told, releases))
     return found
 

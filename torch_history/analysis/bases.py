@@ -22,8 +22,8 @@ NO_TIMES_ON_A_GPU = "Not known: only times can decide this claim, and none was m
 
 @dataclass(frozen=True)
 class Answered:
-    """What one lane says of the claims: `words` of all releases, question -> (release, word), oldest first; `newest`,
-    the newest release that was measured, else the newest of all, with its answer; `answers`, question -> release."""
+    """What one lane says of the claims: `answers`, question -> release, oldest first, and their `words`; `newest`, the
+    newest release that was measured, else the newest of all, with its answer."""
 
     subject: str
     machine: str
@@ -35,17 +35,14 @@ class Answered:
     answers: Answers
 
 
-def answered_by(
-    record: Mapping[str, Any], environment: str, words: Words, found: History, answers: Answers
-) -> Answered:
-    """What a lane says: `record` is its machine's, `words` as in Answered, `found` its newest releases, and `answers` what
-    `claims.answers` says of these."""
+def answered_by(record: Mapping[str, Any], environment: str, found: History, answers: Answers) -> Answered:
+    """What a lane says: `record` is its machine's, and `answers` what `claims.answers` says of `found`."""
     asked = {series.question for series in found}
-    theirs = {question: of for question, of in words.items() if question in asked and of}
+    every = {question: of for question, of in answers.items() if question in asked and of}
+    theirs = {question: [(tag, answer.word) for tag, answer in of.items()] for question, of in every.items()}
     newest = {}
     for question, of in theirs.items():
-        measured = (tag for tag, word in reversed(of) if word != UNMEASURED and tag in answers[question])
-        release = next(measured, of[-1][0])
+        release = next((tag for tag, word in reversed(of) if word != UNMEASURED), of[-1][0])
         newest[question] = (release, answers[question][release])
     machine, card = str(record["machine"]), str(record.get("card", ""))
     return Answered(_subject(record), machine, environment, setting_of(found), card, theirs, newest, answers)

@@ -430,10 +430,9 @@ UNDECIDED = {
 """Word of an answer that decides nothing -> what is said in the place of advice."""
 
 
-def answers(found: History) -> dict[str, dict[str, Answer]]:
-    """Question -> release -> its answer, for what one environment measured, UNMEASURED where nothing was."""
+def answers(found: History, measured: Sequence[str]) -> dict[str, dict[str, Answer]]:
+    """Question -> each release of those `measured`, in this order -> its answer, UNMEASURED where it has no number."""
     device = setting_of(found).device
-    measured = list(dict.fromkeys(release for of in found.values() for release in of))
     values = _values(found)
     answered = {}
     for question, claim in CLAIMS.items():

@@ -71,6 +71,13 @@ class Comparison:
     results: Sequence[Result] = ()  # what the cases return, those that changed first
     axis: Sequence[str] = ()  # the releases in order, where the caller knows them
 
+    def beside(
+        self, missed: Mapping[tuple[str, str], Collection[Series]], others: OtherPlaces = NO_PLACES
+    ) -> "Comparison":
+        """Held against `others`, and without what `explain` `missed` when it looked between two releases."""
+        pair = self.old, self.new
+        return replace(self, elsewhere=others.of(self.changes, *pair), unconfirmed=missed.get(pair, ()))
+
     def sentence(self, change: Change, more: str = "") -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it, its cause, and `more`."""
         elsewhere = self.elsewhere.get(change.series, NOWHERE).words
@@ -264,9 +271,11 @@ def find(
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
     of_asked = History({one: of for one, of in every_metric.items() if not metrics or one.metric in wanted[1]})
-    others = other_places(results_dir, machine, environment, of_asked)
-    missed = unconfirmed(results_dir, machine, of_asked).get((old, new), ())
-    return replace(found, elsewhere=others.of(found.changes, old, new), unconfirmed=missed)
+    missed, others = (
+        unconfirmed(results_dir, machine, of_asked),
+        other_places(results_dir, machine, environment, of_asked),
+    )
+    return found.beside(missed, others)
 
 
 def compared(

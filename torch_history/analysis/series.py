@@ -10,6 +10,7 @@ from msgspec import structs
 
 from contract.metrics import COUNTS, STEADY, Metric, metric_of
 
+from ..releases.axis import Axis
 from ..store.launches import Case, Launch, Returned
 from ..store.sources import that_count
 from ..system.files import warn
@@ -158,6 +159,10 @@ class History(dict[Series, dict[str, Pairs]]):
     of sessions. `returned`: each case, as a series of its own -> release -> what it returned there."""
 
     returned: dict[Series, dict[str, Returned]] = {}
+
+    def tags(self, axis: Axis) -> list[str]:
+        """The releases of the axis that it has, oldest first."""
+        return sorted({tag for of in self.values() for tag in of if tag in axis}, key=axis.position)
 
     @functools.cached_property
     def fits(self) -> "Mapping[tuple[str, str], Fitted]":

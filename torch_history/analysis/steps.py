@@ -81,7 +81,7 @@ class Step:
 
 def of_history(history: History, axis: Axis) -> list[Step]:
     """All that happened in one environment, newest first, then what costs. Releases without a number are left out."""
-    tags = sorted({tag for of in history.values() for tag in of if tag in axis}, key=axis.position)
+    tags = history.tags(axis)
     exact = ((series, _numbers(of, axis)) for series, of in history.items() if not series.varies)
     found = [step for series, numbers in exact for step in _exact(series, numbers)]
     with on_one_thread():

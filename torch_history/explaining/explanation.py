@@ -20,7 +20,6 @@ from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import CannotExplain, Launch, LaunchFailed, Sides, Subject
 from .levers import Lever
 from .library import NotALibrary
-from .python_code import difference
 
 LEAST_TURNS, MOST_TURNS, MOST_NOISY_TURNS = 4, 8, 16  # launches that say whether the difference is there
 LOOKING_TURNS = 3  # launches of each release that are profiled
@@ -243,7 +242,7 @@ class Explanation:
             found.notes.append(f"no comparison of machine code: {error}")
             return False, ""
         changed = pair.of_case(fingerprints.ONE, found.ratio.ratio)
-        shown = {name: difference((folders[0], folders[1]), name)[:LONGEST_DIFFERENCE] for name in changed.python[:3]}
+        shown = {name: fingerprints.difference(folders, name)[:LONGEST_DIFFERENCE] for name in changed.python[:3]}
         found.python = {name: text for name, text in shown.items() if text}
         for one in changed.functions:
             if one.old and one.new and one.state in (State.CHANGED, State.MOVED, State.SAME):

@@ -1,5 +1,7 @@
 """What is the code of a release? Digests of its libraries and of those functions that run in some series of some release."""
 
+import ast
+import difflib
 import functools
 import hashlib
 import json
@@ -10,6 +12,8 @@ from typing import Any, NamedTuple
 
 import yaml
 from msgspec.structs import replace
+
+from contract.bare import bare, definitions
 
 from ..analysis.code import LEAST_SAMPLES, CodePair
 from ..store.code import BLOCK, MOST_FUNCTIONS, Code, Hot, Section, Symbol
@@ -25,6 +29,8 @@ SECTIONS = (".text", ".rodata")
 
 LEAST_SHARE = 0.004  # of a series' samples from which on a function of it is kept
 MOST_OPERATORS = 60  # of a series, those that take most of its time
+MOST_LINES = 20  # of a function's difference, those that are shown
+CONTEXT = 1  # unchanged lines around a change of it
 
 
 class Case(NamedTuple):
@@ -204,3 +210,28 @@ def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodeP
         Code("", "", "", {}, of.symbols(keys), {ONE: each}, _digests([answer], [each])) for of, answer, each in ends
     )
     return CodePair(old, new)
+
+
+def difference(folders: Sequence[Path], name: str) -> str:
+    """What changed in a function between the environments in `folders`, old and new, as a unified diff of its code without
+    docstrings and annotations; `name` is a path below site-packages and a qualified name, as measure/hot.py gives it.
+    Empty where either has no such function, or its code is the same."""
+    path, _, qualified = name.partition(" ")
+    old, new = (_source(folder, path, qualified) for folder in folders)
+    if old is None or new is None:
+        return ""
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=CONTEXT))[2:]
+    more = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    return "\n".join([*lines[:MOST_LINES], *more])
+
+
+def _source(folder: Path, path: str, qualified: str) -> str | None:
+    """The code of a function in an environment, written anew from its syntax tree; None where it has none."""
+    for file in sorted(folder.glob(f"lib/python*/site-packages/{path}")):
+        try:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+        except (OSError, SyntaxError, ValueError):
+            return None
+        node = dict(definitions(tree)).get(qualified)  # of several the last one, as Python would run it
+        return ast.unparse(ast.fix_missing_locations(bare(node))) if node else None
+    return None

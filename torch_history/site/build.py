@@ -162,7 +162,7 @@ def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
     """What the pages are given of a lane, without its pairs; None, with a warning, where it cannot be read."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        answered = bases.answered_by(lane.machine, lane.environment, lane.words_of, lane.found, lane.answers)
+        answered = bases.answered_by(lane.machine, lane.environment, lane.found, lane.answers)
         about = lane_data(lane, axis, elsewhere), answered, newest(lane, elsewhere)
         of_lane = power.lane_evidence(lane.found, lane.environment, axis)
         return Published(lane, *about, of_lane, elsewhere, {})

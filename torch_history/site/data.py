@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +77,7 @@ class Lane:
     @functools.cached_property
     def answers(self) -> dict[str, dict[str, claims.Answer]]:
         """The answers to the claims: question -> release, oldest first -> answer."""
-        of_question = claims.answers(self.found)
-        return {name: {tag: of[tag] for tag in self.releases if tag in of} for name, of in of_question.items()}
-
-    @property
-    def words_of(self) -> dict[str, list[tuple[str, str]]]:
-        """The word of each answer: question -> (release, word) of every release, oldest first."""
-        return {name: [(tag, answer.word) for tag, answer in of.items()] for name, of in self.answers.items()}
+        return claims.answers(self.found, self.releases)
 
     def decided(self, old: str, new: str) -> list[Change]:
         """What became of each series from one of its releases to a newer one."""
@@ -117,12 +111,16 @@ class Lane:
         return str(self.machine.get("device", "cpu"))
 
     @property
+    def threads(self) -> str:
+        return str(self.machine.get("threads", ""))
+
+    @property
     def words(self) -> str:
         """As a person says it: `AMD EPYC, 2 cores, CPU, 1 thread, Python 3.11`."""
         record = self.machine
         subject = record.get("gpu") or record.get("cpu") or self.name
         cores = f"{record['num_cpu']} cores" if record.get("num_cpu") and not record.get("gpu") else ""
-        threads = record.get("threads")
+        threads = self.threads
         said = f"{threads} thread{'' if threads == '1' else 's'}" if threads and self.device == "cpu" else ""
         lane = re.sub(r"^release-py", "Python ", self.environment)
         if self.device == "recorder":
@@ -181,7 +179,7 @@ def lanes(results_dir: Path, axis: Axis, here: str = "") -> list[Lane]:
 
 
 def _lane(results_dir: Path, name: str, environment: str, found: History, axis: Axis) -> Lane:
-    tags = sorted({tag for of in found.values() for tag in of}, key=axis.position)
+    tags = found.tags(axis)
     if not tags:
         raise ValueError("its launches hold no case")
     facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
@@ -205,11 +203,8 @@ def newest(lane: Lane, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison
     if len(lane.releases) < 2:
         return None
     old, new = lane.releases[-2:]
-    of = (lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device)
-    found = compare.compared(*of, known=lane.evidence, threads=str(lane.machine.get("threads", "")))
-    return replace(
-        found, elsewhere=elsewhere.of(found.changes, old, new), unconfirmed=lane.unconfirmed.get((old, new), ())
-    )
+    of = (lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device, lane.evidence, lane.threads)
+    return compare.compared(*of).beside(lane.unconfirmed, elsewhere)
 
 
 def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:

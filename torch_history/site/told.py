@@ -12,7 +12,6 @@ from ..analysis.code import of_times, pair_of
 from ..analysis.findings import Finding
 from ..analysis.replication import NO_PLACES, OtherPlaces
 from ..analysis.series import Series, Verdict
-from ..analysis.verdicts import NOT_MEASURED
 from . import typical
 from .rivals import Rivals, sentence
 
@@ -25,16 +24,14 @@ SCHEMA = 1  # of the file of a pair; it grows by one when a key goes or changes 
 def compared(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> compare.Comparison:
     """A pair, by its number, as `compare.compared` has it but for the counts of launches, held against `elsewhere`."""
     every, (old, new) = lane.every, lane.every.pairs[number]
-    changes = sorted((one for one in every.changes(number) if one.reason != NOT_MEASURED), key=compare.place)
+    changes = sorted(every.changes(number), key=compare.place)
     changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]
     facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
     code = of_times(changes, pair_of(lane.environment, old, new, lane.device))
     why, moved = causes.why(changed, *facts, lane.evidence, code), causes.moved(*facts, lane.device)
-    threads, others = str(lane.machine.get("threads", "")), elsewhere.of(changed, old, new)
-    of = *asked, changes, why, moved, every.one_sided(number), others, lane.device, threads
-    return compare.Comparison(
-        *of, unconfirmed=lane.unconfirmed.get((old, new), ()), alone=every.alone[number], code=code
-    )
+    about: dict[str, Any] = {"device": lane.device, "threads": lane.threads, "alone": every.alone[number], "code": code}
+    found = compare.Comparison(*asked, changes, why, moved, every.one_sided(number), **about)
+    return found.beside(lane.unconfirmed, elsewhere)
 
 
 def told(lane: Lane, number: int, elsewhere: OtherPlaces = NO_PLACES) -> dict[str, Any]:

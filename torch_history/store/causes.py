@@ -117,7 +117,7 @@ class Evidence(Struct, frozen=True):
     places: Annotated[tuple[Place, ...], Meta(max_length=200)] = ()
     code: Annotated[tuple[Code, ...], Meta(max_length=20)] = ()
     python: Annotated[dict[Name, Annotated[str, Meta(max_length=LONGEST_DIFFERENCE)]], Meta(max_length=3)] = {}
-    """Function of Python -> how its code differs, as `difference` in explaining/python_code.py shows it."""
+    """Function of Python -> how its code differs, as `difference` in explaining/fingerprints.py shows it."""
     notes: Annotated[tuple[Words, ...], Meta(max_length=50)] = ()
     commits: tuple[Name, Name] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
