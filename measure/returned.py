@@ -70,7 +70,8 @@ def described(result: Any, folder: Path) -> tuple:
         elif len(rows) == MOST_ROWS:
             rows[-1].update({**dict(zip(("dtype", "shape", "strides"), REST)), "count": 1})
         for flat in flats:
-            for part in _parts(flat):
+            for at in range(0, len(flat), AT_ONCE):
+                part = _numbers(flat[at : at + AT_ONCE])
                 digest.update(part.tobytes())
                 rows[-1]["not_finite"] += int(np.count_nonzero(~np.isfinite(part)))
             kept.append(_numbers(flat[::every]).astype(np.float64))
@@ -112,10 +113,6 @@ def _leaves(value: Any) -> Iterator[tuple]:
         dtype = f"numpy.{array.dtype}" if hasattr(value, "dtype") else type(value).__name__
         if array.dtype.kind in "biufc":
             yield (dtype, array.shape, tuple(step // array.itemsize for step in array.strides)), array.reshape(-1)
-
-
-def _parts(flat: Any) -> Iterator[np.ndarray]:
-    return (_numbers(flat[at : at + AT_ONCE]) for at in range(0, len(flat), AT_ONCE))
 
 
 def _numbers(flat: Any) -> np.ndarray:

@@ -200,7 +200,8 @@ class _Copy:
         if owner != source.path and not (_is_import(known) and _is_import(statement)):
             raise CannotReproduce(f"{name} is defined in two modules, so one script cannot hold both.")
         needed.add(id(statement))
-        for used in _used(self._reduced(statement)):
+        names = (node.id for node in ast.walk(self._reduced(statement)) if isinstance(node, ast.Name))
+        for used in dict.fromkeys(names):
             self.need(source, used)
 
     def text(self) -> list[str]:
@@ -247,10 +248,6 @@ def _defined(statement: ast.stmt) -> list[str]:
     targets: list[Any] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     nodes = (node for target in targets if target is not None for node in ast.walk(target))
     return [node.id for node in nodes if isinstance(node, ast.Name)]
-
-
-def _used(statement: ast.stmt) -> list[str]:
-    return list(dict.fromkeys(node.id for node in ast.walk(statement) if isinstance(node, ast.Name)))
 
 
 def _is_import(statement: ast.stmt) -> bool:

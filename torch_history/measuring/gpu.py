@@ -80,14 +80,12 @@ def sample_of(line: str) -> Sample | None:
     fields = [field.strip() for field in line.split(",")]
     if len(fields) != len(NUMBERS) + 1:
         return None
-    sm, memory, celsius, watts, busy = (_number(field) for field in fields[:-1])
+    sm, memory, celsius, watts, busy = (
+        float(one) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", one) else None for one in fields[:-1]
+    )
     reasons = int(fields[-1], 16) if re.fullmatch("0x[0-9a-fA-F]{1,16}", fields[-1]) else None
     sample = Sample(sm, memory, celsius, watts, busy, reasons)
     return None if sample == Sample(*[None] * len(sample)) else sample
-
-
-def _number(field: str) -> float | None:
-    return float(field) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", field) else None
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, Any]:

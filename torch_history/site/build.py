@@ -488,15 +488,12 @@ def _name_items(tokens: Sequence[Token], name: str) -> None:
     for item, words in zip(tokens, tokens[2:], strict=False):
         begun = next((plain for plain in items if _plain(words.content).startswith(plain)), "")
         if item.type == "list_item_open" and begun:
-            item.attrSet("id", f"{_anchor(name)}-{_slug(items.pop(begun))}")
+            slug = re.sub("[^a-z0-9]+", "-", items.pop(begun).lower()).strip("-")
+            item.attrSet("id", f"{_anchor(name)}-{slug}")
 
 
 def _plain(text: str) -> str:
     return " ".join(re.sub(r"[*`]", "", text).split())
-
-
-def _slug(words: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _name_words(tokens: Sequence[Token]) -> None:
