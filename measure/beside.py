@@ -57,7 +57,7 @@ class _Child:
 def _answer(work: Callable[[], dict]) -> dict:
     try:
         return work()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return {"failed": of_error(error)}
 
 

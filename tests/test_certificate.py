@@ -162,13 +162,14 @@ def test_a_certificate_is_written_and_results_read_as_before(results, monkeypatc
 
 
 WORKS = """
-import json, os, time
+import json, os, sys, time
 from measure.beside import answers
 
 work = [
     ("quick", lambda: {"waits": 1}),
     ("slow", lambda: time.sleep(60)),
     ("killed", lambda: os.kill(os.getpid(), 9)),
+    ("exits", lambda: sys.exit(3)),
     ("large", lambda: {"kernels": {"k" * 300_000: 1}}),
 ]
 print(json.dumps([dict(answers(work, 2, 1.5, 30)), dict(answers(work[:1], 1, 1.0, 0.0))]))
@@ -183,6 +184,7 @@ def test_each_case_has_its_process_and_its_time_and_the_others_go_on():
     assert found["quick"] == {"waits": 1}
     assert found["slow"]["failed"].startswith("it took longer than the 2 seconds")
     assert found["killed"]["failed"] == "its process ended with status 9 and no answer"
+    assert found["exits"]["failed"] == "SystemExit: 3"
     assert len(json.dumps(found["large"])) > 300_000
     assert late == {"quick": {"failed": "the time for all cases was over before it was asked"}}
 
