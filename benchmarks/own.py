@@ -68,6 +68,8 @@ def load(path: Path, text: Path) -> ModuleType:
         if form == SCRIPT:
             of_file.commands = {SCRIPT: ["python", str(path)]}
             return complete(module)
+        torch.manual_seed(0)  # a model that is made beside `functions` has the same weights on every release
+        np.random.seed(0)
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise WorkloadUnreadable(f"line {error.lineno} of {path.name} is no Python: {error.msg}") from None

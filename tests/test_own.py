@@ -63,6 +63,12 @@ def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_
     assert suite == alone
 
 
+def test_a_model_beside_the_functions_has_the_same_weights_in_each_process(tmp_path):
+    first, second = (written(tmp_path, FILE + "\nMODEL, ARRAY = torch.randn(9), np.random.rand(9)\n") for _ in range(2))
+    assert torch.equal(first.MODEL, second.MODEL)
+    assert (first.ARRAY == second.ARRAY).all()
+
+
 def test_file_that_is_gone_is_measured_as_it_was_and_without_the_arguments_of_others(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["asv", "discover"])
     (tmp_path / "kept.py").write_text(FILE + "\nimport sys\nHERE, WORDS = __file__, sys.argv\n")
