@@ -87,24 +87,25 @@ def _answer(
         return {"refused": str(refused)}
     except unavailable as error:
         return {"unavailable": str(error)}
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return {"failed": of_error(error)}
 
 
-def main(load: Callable[[str], ModuleType], unavailable: type[Exception]) -> None:
-    """Answers about the file that is named first, on the descriptor that is named second; what is printed besides goes to
-    standard error. First a line says what can be asked, or why nothing; then one answers each line of standard input.
+def main(load: Callable[[str, str], ModuleType], unavailable: type[Exception]) -> None:
+    """Answers about the file whose path is named first and whose text second, on the descriptor that is named third; what is
+    printed besides goes to standard error. First a line says what can be asked, or why nothing; then one answers each line
+    of standard input.
 
     A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied` (bytes of
     the card, and of it what something else holds), and perhaps `unfinished`: whether the device finishes only what the host
     waits for. The answer is that of `held`, or has `refused`, `unavailable`, as the file raises it, or `failed`: a sentence.
     """
-    path, descriptor = sys.argv[1:]
+    path, text, descriptor = sys.argv[1:]
     with os.fdopen(int(descriptor), "w") as answers:
         say = functools.partial(print, file=answers, flush=True)
         sys.stdout = sys.stderr
         try:
-            workload = load(path)
+            workload = load(path, text)
         except Exception as error:
             say(json.dumps({"unreadable": str(error)}))
             return

@@ -101,7 +101,7 @@ def asked(built: Built, size: str, program: str, fakegpu: str) -> Told:
     before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     try:
         if program == "recorder":
-            with Process(built, CARD, STEPS) as process:
+            with Process(built, CARD, STEPS, STEPS) as process:
                 ends = process.ends("step", size, None, 0, UNLIMITED)
             told = {name: sorted({end[f"peak_{name}"] for end in ends}) for name in NAMES}
         else:
@@ -180,7 +180,7 @@ def main() -> None:
     known = kept(KEPT)
     for release in sys.argv[2:]:
         built = installed(release)
-        with Process(built, CARD, STEPS) as process:
+        with Process(built, CARD, STEPS, STEPS) as process:
             sizes = process.offer["sizes"]
         for size in sizes:
             of = {program: asked(built, size, program, sys.argv[1]) for program in PROGRAMS}

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,8 @@ from recorder.cards import DEVICES, cards
 from recorder.environments import create, python_for
 from torch_history.cli import main
 from torch_history.cli.fit import UNSURE, _answer
+from torch_history.measuring.subjects import OwnWorkload
+from torch_history.measuring.upgrading import counted
 from torch_history.measuring.upgrading import fits as answer
 from torch_history.measuring.upgrading.counted import MIB, UNLIMITED, Outcome, Process, Try, Wanted, explained, find
 from torch_history.measuring.upgrading.fits import TRIES, Largest, largest, said_of
@@ -114,6 +117,12 @@ def test_what_would_make_bytes_wrong_is_refused_alone(tmp_path, monkeypatch, res
     assert "peak allocated" not in asked.output
 
 
+def answered(says):
+    if isinstance(says, KeyboardInterrupt):
+        raise says
+    return says
+
+
 def played(monkeypatch, says, *variants, example="transformer_step"):
     """What `fit` says of an example, and how it ends, on two releases whose processes offer and say what is given."""
 
@@ -124,7 +133,7 @@ def played(monkeypatch, says, *variants, example="transformer_step"):
 
     monkeypatch.setattr(answer, "made", lambda release, *_: release)
     monkeypatch.setattr(Process, "__init__", begin)
-    monkeypatch.setattr(Process, "_answer", lambda self: says.get((self.version, self.variant), PEAKS))
+    monkeypatch.setattr(Process, "_answer", lambda self: answered(says.get((self.version, self.variant), PEAKS)))
     ended = CliRunner().invoke(main, ["fit", str(EXAMPLE.with_stem(example)), "--from", "2.8.0", "--to", "2.9.0"])
     return " ".join(ended.output.split()), ended.exit_code
 
@@ -138,9 +147,24 @@ def test_a_file_that_names_no_functions_is_refused_before_anything_is_installed(
 def test_a_function_that_fails_on_a_release_costs_no_other_number(monkeypatch, results):
     why = {("2.8.0", "new"): {"unavailable": "needs torch >= 2.9."}, ("2.9.0", "old"): {"failed": "gone"}}
     said, code = played(monkeypatch, why, "good", "new", "old")
-    assert (code, said.count("2.8.0 1.0 1.0"), said.count("2.9.0 1.0 1.0")) == (0, 2, 2)
+    assert (code, said.count("2.8.0 1.0 1.0"), said.count("2.9.0 1.0 1.0")) == (3, 2, 2)
     assert re.search("good, small, batch 4 r.*'new' .* run on 2.8.0: needs torch >= 2.9. 'old' .* failed on 2.9", said)
     assert played(monkeypatch, {(each, "new"): {"failed": "x"} for each in ("2.8.0", "2.9.0")}, "new")[1] == 1
+    assert played(monkeypatch, {}, "good")[1] == 0
+
+
+def test_what_was_counted_before_an_interruption_is_told(monkeypatch, results):
+    said, code = played(monkeypatch, {("2.9.0", "good"): KeyboardInterrupt()}, "good")
+    assert (code, said.count("2.8.0 1.0 1.0")) == (130, 1)
+
+
+def test_the_text_that_is_counted_is_the_one_that_was_read_at_first(monkeypatch, tmp_path):
+    asked = SimpleNamespace(answer=lambda: {"variants": []})
+    monkeypatch.setattr(counted, "Answering", lambda words, _: asked.__dict__.update(words=words) or asked)
+    wheel = SimpleNamespace(version="2.9.0", cuda=(12, 8), packages=tmp_path / "lib" / "python" / "packages")
+    built: Any = SimpleNamespace(wheel=wheel, surroundings=lambda _: {})
+    Process(built, find("t4"), EXAMPLE, tmp_path / "kept.py")
+    assert asked.words[-2:] == [str(EXAMPLE), str(tmp_path / "kept.py")]
 
 
 CONVOLUTION = """
@@ -195,7 +219,7 @@ def built(tmp_path_factory) -> Built:
 
 @pytest.mark.releases
 def test_out_of_memory_comes_where_the_counted_peak_is(built):
-    with Process(built, find("t4"), EXAMPLE) as process:
+    with Process(built, find("t4"), EXAMPLE, EXAMPLE) as process:
         peak = process.held("step", "", 4, 0, UNLIMITED)
         assert peak["peak_taken"] == peak["peak_reserved"] > peak["peak_allocated"] > 300 * MIB
         exactly = process.held("step", "", 4, 0, peak["peak_taken"])
@@ -213,7 +237,7 @@ def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built, gpu, tmp_p
     """The wheel has no code of its own for an RTX 4090 (sm_89), which runs that for sm_86. CUB asks which it is."""
     workload = tmp_path / "sort.py"
     workload.write_text(SORT)
-    with Process(built, find(gpu), workload) as process:
+    with Process(built, find(gpu), workload, workload) as process:
         found = process.held("sort", "", None, 0)
     assert not found["out_of_memory"]
     assert found["peak_allocated"] >= 2 * 8 * 100_000
@@ -224,14 +248,14 @@ def test_what_depends_on_a_device_that_may_not_have_finished_is_a_range(built, t
     """A block of 20 MiB that a second stream uses is free when that has finished: one is enough, or it takes all eight."""
     workload, block = tmp_path / "streams.py", 20 * MIB
     workload.write_text(TWO_STREAMS)
-    both = [*answer.count(built, find("t4", 1.2), workload, [], lambda _: None)]
+    both = [*answer.count(built, find("t4", 1.2), OwnWorkload.of(workload), [], lambda _: None)]
     assert [each.reserved for each in both] == [(block, 8 * block), (block, block)]
     said = _answer(both, find("t4", 1.2))
     assert re.search(r"20\.0 +20\.0 to 160\.0", said)
     assert "A range: memory that two streams use" in said
     assert UNSURE not in _answer(both[1:], find("t4", 1.2))
     # PyTorch waits for the device before it runs out of memory.
-    with Process(built, find("t4"), workload) as process:
+    with Process(built, find("t4"), workload, workload) as process:
         monkeypatch.setattr(process, "uncounted", 0)
         for memory, outcome in ((block, Outcome.FITS), (block - 1, Outcome.TOO_MUCH)):
             monkeypatch.setattr(process, "_wanted", Wanted(find("t4").card, memory))
@@ -242,7 +266,7 @@ def test_what_depends_on_a_device_that_may_not_have_finished_is_a_range(built, t
 def test_a_convolution_and_a_value_that_is_read_are_refused(built, tmp_path):
     workload = tmp_path / "convolution.py"
     workload.write_text(CONVOLUTION)
-    with Process(built, find("t4"), workload) as process:
+    with Process(built, find("t4"), workload, workload) as process:
         for name, said in (
             ("convolution", r"'convolution' cannot be counted on 2\.15\.0\. It asks cuDNN .* only a GPU"),
             ("item", "READS_BY_DESIGN"),

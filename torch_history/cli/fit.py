@@ -1,6 +1,7 @@
 """The command `fit`: will an own workload still fit on a card after an upgrade? Counted, with no GPU."""
 
 import ast
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,8 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
 
     --gpu 24GB is the known card of that size with the least memory. --memory is in 10^9 bytes, not in GB as cards are sold.
 
-    No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
+    No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused. Exit
+    code 3 means that a function could not be counted on a release.
     """
     from ..measuring.subjects import OwnWorkload
     from ..measuring.upgrading.counted import find
@@ -65,13 +67,17 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     out.print(plain(f"{what} It takes about {minutes} minutes in all."))
     counted: list[Counted] = []
     failed: list[str] = []
-    with alone(root):
-        for release in releases:
-            built = made(release, root, lambda text: out.print(plain(text), style="dim"))
-            counted += count(built, wanted, own.path, failed, lambda text: out.print(plain(text), style="dim"))
+    try:
+        with alone(root):
+            for release in releases:
+                built = made(release, root, lambda text: out.print(plain(text), style="dim"))
+                counted += count(built, wanted, own, failed, lambda text: out.print(plain(text), style="dim"))
+    finally:
+        if counted:
+            out.print(plain("\n\n".join([_answer(counted, wanted), *failed])))
     if not counted:
         raise UserError(" ".join(failed))
-    out.print(plain("\n\n".join([_answer(counted, wanted), *failed])))
+    sys.exit(3 if failed else 0)
 
 
 def _answer(counted: "list[Counted]", wanted: "Wanted") -> str:

@@ -18,7 +18,7 @@ PROGRAM = """
 from pathlib import Path
 from benchmarks import own
 from measure import fits
-fits.main(lambda path: own.load(Path(path), Path(path)), own.Unavailable)
+fits.main(lambda *file: own.load(*map(Path, file)), own.Unavailable)
 """
 
 MIB = 2**20
@@ -101,7 +101,7 @@ def _plain(name: str) -> str:
 class Process(contextlib.AbstractContextManager["Process"]):
     """A release that answers questions about one workload on one card. Use it in a `with` block."""
 
-    def __init__(self, built: Built, wanted: Wanted, workload: Path) -> None:
+    def __init__(self, built: Built, wanted: Wanted, workload: Path, text: Path) -> None:
         self.version = built.wheel.version.partition("+")[0]
         self.uncounted = LAZY if built.wheel.cuda >= LAZY_FROM else EAGER
         """Bytes of the card that are not counted, at most."""
@@ -114,7 +114,7 @@ class Process(contextlib.AbstractContextManager["Process"]):
         }
         environment.pop("TORCH_HISTORY_WORKLOAD", None)
         python = built.wheel.packages.parents[2] / "bin" / "python"
-        self._process = Answering([str(python), "-c", PROGRAM, str(workload.resolve())], environment)
+        self._process = Answering([str(python), "-c", PROGRAM, str(workload.resolve()), str(text)], environment)
         self.offer = self._answer()
         if "unreadable" in self.offer:
             raise UserError(f"The workload cannot be counted on {self.version}: {self.offer['unreadable']}.")

@@ -10,6 +10,7 @@ from recorder.environments import create, packages, python_for
 from ...releases.axis import Release
 from ...releases.environments import is_ready
 from ...system.errors import UserError
+from ..subjects import OwnWorkload
 from .counted import UNLIMITED, Outcome, Process, Try, Wanted
 
 GIGABYTES_EACH = 2.5
@@ -86,11 +87,11 @@ def _folder(release: Release, root: Path) -> Path:
     return root / f"{release.tag}-py{python_for(release)}"
 
 
-def count(built: Built, wanted: Wanted, workload: Path, failed: list[str], say: Say) -> Iterator[Counted]:
+def count(built: Built, wanted: Wanted, own: OwnWorkload, failed: list[str], say: Say) -> Iterator[Counted]:
     """Counts every function of the workload, and adds to `failed` why one cannot be. Raises UserError where it has none."""
-    with Process(built, wanted, workload) as process:
+    with Process(built, wanted, own.path, own.text) as process:
         if not process.offer["variants"]:
-            raise UserError(NO_FUNCTIONS.format(workload.name))
+            raise UserError(NO_FUNCTIONS.format(own.path.name))
         for variant in process.offer["variants"]:
             try:
                 yield _count(process, wanted, variant, say)
