@@ -256,15 +256,11 @@ def selection_waits(numbers: Numbers) -> str:
     known = [(mask, index) for mask, index in waits if mask is not None and index is not None]
     if not known:
         return ""
-    mask, index = (_from_to(of) for of in zip(*known, strict=True))
+    ends = ((min(of), max(of)) for of in zip(*known, strict=True))
+    mask, index = (" to ".join(dict.fromkeys(f"{end:g}" for end in of)) for of in ends)
     return (
         f"Counted: with a mask that is used again the host waits {mask} times, with an index that is made once {index}."
     )
-
-
-def _from_to(numbers: Sequence[float]) -> str:
-    least, most = min(numbers), max(numbers)
-    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
 def selection(numbers: Numbers) -> Answer:
