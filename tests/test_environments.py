@@ -27,7 +27,7 @@ from recorder.build import Built, Wheel
 from tools import sync
 from torch_history.explaining import launching
 from torch_history.explaining.launching import Side
-from torch_history.measuring.subjects import InstalledEnvironment
+from torch_history.measuring.subjects import InstalledEnvironment, installed_version
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import LISTED, MARK, InstallationError, ReleaseEnvironment
@@ -375,10 +375,13 @@ def test_every_door_to_a_measurement_has_the_surroundings_of_a_release(lane, con
     packages = tmp_path / "packages"
     packages.mkdir()
     (packages / "numpy.py").touch()
-    (packages / "torch.py").write_text("__version__ = '2.0.1'\n")
+    (packages / "torch.py").write_text("import atexit; __version__ = '2.0.1'; atexit.register(print, 'Ended.')\n")
     python = program(tmp_path / "python", f'PYTHONPATH={packages}:$PYTHONPATH exec {sys.executable} "$@"')
     installed = InstalledEnvironment(conf, str(python))
     assert installed.torch == "2.0.1"
+    site = f"import sys; sys.path.insert(0, '{packages}'); sys.argv[0] = '-c'; exec(sys.argv[2])"
+    program(tmp_path / "venv" / "bin" / "python", f'shift; exec {sys.executable} -c "{site}" "$@"')
+    assert installed_version({"VIRTUAL_ENV": str(tmp_path / "venv")}) == "2.0.1"
     install(lane, conf, "v2.0.1")
     existing = ExistingEnvironment(Config(), sys.executable, {}, {})
     environments.setup()

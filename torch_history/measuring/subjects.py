@@ -194,7 +194,7 @@ class InstalledEnvironment(ExistingEnvironment):
 
     def _probe(self) -> dict[str, str]:
         facts = "{'torch': torch.__version__, 'python': '%d.%d' % sys.version_info[:2]}"
-        code = f"import json, sys, numpy, torch; print(json.dumps({facts}))"
+        code = f"import json, os, sys, numpy, torch; print(json.dumps({facts}), flush=True); os._exit(0)"
         try:
             answer = self.run(["-c", code], dots=False, display_error=False)
         except util.ProcessError as error:
@@ -203,7 +203,7 @@ class InstalledEnvironment(ExistingEnvironment):
                 f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with "
                 f"--python. If they lie where PYTHONPATH says, pass that on: {KEEP}=PYTHONPATH."
             ) from error
-        return dict(json.loads(answer.strip().splitlines()[-1]))  # importing torch may have printed something
+        return dict(json.loads(answer.strip().splitlines()[-1]))  # importing torch may print, too
 
     def run(self, args: list[str], **kwargs: Any) -> Any:
         """As asv's, in the surroundings that releases are measured in: see `for_measuring`."""
@@ -268,7 +268,7 @@ def installed_version(surroundings: Mapping[str, str]) -> str:
     if python is None:
         raise UserError("`--from installed` found no `python` on PATH. Name the release, such as --from 2.3.1.")
     # Without the caller's folder, where a file torch.py would be taken for the package.
-    command = [python, "-I", "-c", "import torch; print(torch.__version__)"]
+    command = [python, "-I", "-c", "import os, torch; print(torch.__version__, flush=True); os._exit(0)"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
         return Version(answer.stdout.strip().splitlines()[-1]).public
