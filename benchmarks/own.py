@@ -45,6 +45,12 @@ TABLES = ("functions", "iterators", "variants", "commands", "sizes")
 """What a file has by name."""
 
 
+HINTS = {
+    ModuleNotFoundError: ". If that is a package, name it in the file's `requirements`",
+    FileNotFoundError: ". It is not run in its folder: `Path(__file__).parent` leads to what lies beside it",
+}
+
+
 class WorkloadUnreadable(Exception):
     """The file cannot be used; the text is a sentence that says why."""
 
@@ -74,7 +80,8 @@ def load(path: Path, text: Path) -> ModuleType:
     except SyntaxError as error:
         raise WorkloadUnreadable(f"line {error.lineno} of {path.name} is no Python: {error.msg}") from None
     except (Exception, SystemExit) as error:
-        raise WorkloadUnreadable(f"{path.name} cannot be imported: {of_error(error)}") from None
+        hint = HINTS.get(type(error), "")
+        raise WorkloadUnreadable(f"{path.name} cannot be imported: {of_error(error)}{hint}") from None
     if form == TESTS:
         of_file.inputs, of_file.check = tuple, None
         of_file.functions = {name: getattr(module, name) for name in tests}

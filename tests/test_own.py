@@ -121,7 +121,8 @@ def test_a_result_that_refers_to_itself_is_refused_with_what_to_do(tmp_path):
     ("text", "sentence"),
     [
         ("def f(:", "line 1 of my-file.py is no Python"),
-        ("import nothing_like_this; functions = {}", "my-file.py cannot be imported: ModuleNotFoundError: No module"),
+        ("import not_there; functions = {}", "cannot be imported: .* 'not_there'. If that is a package"),
+        ("open('data.csv'); functions = {}", "'data.csv'. It is not run in its folder: `Path"),
         ("def inputs(): return 1", "my-file.py names nothing to measure"),
         (f"{INPUTS}import sys; sys.exit('stop')", "my-file.py cannot be imported: SystemExit: stop"),
         ("functions = {'f': abs}", "my-file.py has no function `inputs`"),

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from ..measuring.upgrading.counted import Wanted
     from ..measuring.upgrading.fits import Counted
 
-MINUTES_EACH = 2
-MINUTES_TO_COUNT = 1
-
 UNSURE = (
     "A range: memory that two streams use is free when the device has finished. The first number is for a device that "
     "always has, the second for one that finishes only what the host waits for."
@@ -63,7 +60,7 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     releases, root = sorted(named, key=lambda release: suite.axis.position(release.tag)), suite.env / "recorder"
     left = missing(releases, root)
     what = needed(left, root) if left else f"{len(releases)} releases are installed."
-    minutes = MINUTES_EACH * len(left) + MINUTES_TO_COUNT * len(releases)
+    minutes = 2 * len(left) + len(releases)  # to install, and to count
     out.print(plain(f"{what} It takes about {minutes} minutes in all."))
     counted: list[Counted] = []
     failed: list[str] = []

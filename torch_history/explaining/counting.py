@@ -1,7 +1,7 @@
 """How is a changed number of bytes, allocations or operators explained? Both are counted, operator by operator."""
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contract.metrics import GROWTH_MARGIN, METRICS, NO_GROWTH
@@ -62,15 +62,11 @@ def in_one_alone(old: Mapping[str, Answer], new: Mapping[str, Answer]) -> str:
     clauses = []
     for rows, other, state in ((new, old, "new"), (old, new, "no longer called")):
         alone = {name for name in rows if rows[name].get("operators") and not other.get(name, {}).get("operators")}
-        outer = [name for name in alone if not _is_within(alone, rows[name])]
-        most = sorted(outer, key=lambda name: (-rows[name]["operators"], name))[:MOST_NAMED]
+        calls = ((name, *call) for name in alone for call in rows[name].get("callers", {}).items())
+        within = {name for name, caller, count in calls if caller in alone and count >= rows[name]["operators"]}
+        most = sorted(alone - within, key=lambda name: (-rows[name]["operators"], name))[:MOST_NAMED]
         clauses += [f"{listed(most)} {'is' if len(most) == 1 else 'are'} {state}"] if most else []
     return ", while ".join(clauses)
-
-
-def _is_within(others: Collection[str], row: Answer) -> bool:
-    """Whether each call of an operator is within one of the same of the `others`."""
-    return any(caller in others and count >= row["operators"] for caller, count in row.get("callers", {}).items())
 
 
 def _counted(side: Side, subject: Subject, levers: Sequence[Lever], opened: Open, launches: int) -> dict[str, Any]:
