@@ -8,6 +8,7 @@ import math
 import os
 import re
 import secrets
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -416,10 +417,8 @@ def _failure(output: str, exit_status: int) -> str:
     if exit_status == util.TIMEOUT_RETCODE:
         return lines[-1].removeprefix("asv: ") if lines else "benchmark timed out"
     if _LAST_SIGNAL <= exit_status < 0:
-        return (
-            f"the process was ended by signal {-exit_status} before it could answer; "
-            "signal 9 is most often the system that ran out of memory"
-        )
+        why = "; most often the system ran out of memory" if exit_status == -signal.SIGKILL else ""
+        return f"the process was ended by signal {-exit_status} before it could answer{why}"
     if exit_status == JSON_ERROR_RETCODE and lines[-1:] == [_EMPTY_ANSWER]:
         exit_status, lines = 0, lines[:-1]
     elif exit_status == 1 and TRACEBACK in output:
