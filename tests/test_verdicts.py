@@ -27,6 +27,7 @@ from torch_history.analysis.verdicts import (
     compare,
     error_rates,
     evidence_between,
+    human,
     penalty,
     rounded_up,
 )
@@ -542,3 +543,8 @@ def test_rounds_beyond_those_of_the_question_are_looks(name, looked):
     assert once.p_value == pytest.approx(2 * stats.t.sf(5.0, 8))
     assert thrice.p_value == pytest.approx(6 * once.p_value)
     assert penalty(1) == 1
+
+
+def test_half_a_count_between_launches_is_not_told_as_none():
+    said = [human(0.5, "stalls"), human(53.0, "count"), human(1234.5, "count"), human(1234.5, "bytes")]
+    assert said == ["0.5", "53", "1,234.5", "1,234 B"]

@@ -352,4 +352,4 @@ def human(value: float | None, unit: str) -> str:
         return str(human_time(value))
     if unit == "ratio":
         return f"{value:.2f}"
-    return f"{value:,.0f}" + (" B" if unit == "bytes" else "")
+    return f"{value:,.0f} B" if unit == "bytes" else f"{value:,.1f}".removesuffix(".0")

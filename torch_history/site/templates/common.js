@@ -39,7 +39,7 @@
         (/^1\.000?$/u.test(said) && factor !== 1 ? fixed(factor, digits) : said), times(factor));
 
     const UNITS = [["ns", 1e-9], ["μs", 1e-6], ["ms", 1e-3], ["s", 1], ["m", 60], ["h", 3600]];
-    const thousands = (/** @type {string} */ text) => text.replace(/\B(?=(\d{3})+$)/gu, ",");
+    const thousands = (/** @type {string} */ text) => text.replace(/\B(?=(\d{3})+(?!\d))/gu, ",");
     /** A number with its unit, as human() of analysis/verdicts.py writes it. @param {number | null} value @param {string} unit */
     const human = (value, unit) => {
         if (value === null || value === undefined) {
@@ -50,7 +50,10 @@
             const number = value / Number(least);
             return value === 0 ? "0s" : fixed(number, Math.max(2 - Math.floor(Math.log10(number)), 0)) + name;
         }
-        return unit === "ratio" ? fixed(value, 2) : thousands(fixed(value, 0)) + (unit === "bytes" ? " B" : "");
+        if (unit === "ratio") {
+            return fixed(value, 2);
+        }
+        return unit === "bytes" ? `${thousands(fixed(value, 0))} B` : thousands(fixed(value, 1)).replace(/\.0$/u, "");
     };
 
     /* Architecture -> a card that has it, as NVIDIA's table of CUDA GPUs and compute capabilities names them. */
