@@ -50,9 +50,20 @@ FORMS = {
         "name: a\nchannels: [pytorch]\ndependencies:\n- python=3.10\n- pytorch::pytorch=2.1.2=py3.10_cuda12.1_0\n- pip\n",
         ["2.1.2"],
     ),
-    "with_pip.yaml": ("dependencies:\n- python\n- pip:\n  - -r more.txt\n  - torch==2.9.0\n", ["2.9.0"]),
+    "with_pip.yaml": ("dependencies:\n- python\n- pip:\n  - --pre\n  - torch==2.9.0 --hash=sha256:00\n", ["2.9.0"]),
     "vision.txt": ("torchvision==0.20.1\n", []),
     "wildcard.yml": ("dependencies:\n- pytorch 2.3.*\n", ["2.3.0", "2.3.1"]),
+    "build.yml": ("dependencies:\n- pytorch 2.3.1 cpu_*\n- blas=*=mkl\n", ["2.3.1"]),
+    "bracket.yml": (
+        "dependencies:\n- pytorch[version='>=2.1,<2.3',build=*cuda*]\n",
+        ["2.1.0", "2.1.1", "2.1.2", "2.2.0"],
+    ),
+    "exported.yml": ("dependencies:\n- jpeg=9e=h5eee18b_1\n- tzdata=2024a=0\n- pytorch==2.3.1=py3.11_0\n", ["2.3.1"]),
+    "bare.txt": ("https://example.org/torch-2.4.1%2Bcu121-cp311-cp311-linux_x86_64.whl\n./other\n", ["2.4.1"]),
+    "near.txt": ("./wheels/torch-2.4.1-cp311-cp311-linux_x86_64.whl\n", ["2.4.1"]),
+    "tag.txt": ("torch @ git+https://github.com/pytorch/pytorch@v2.3.1\n", ["2.3.1"]),
+    "address.toml": ('[tool.poetry.dependencies]\ntorch = {url = "https://a.b/torch-2.3.1-cp311.whl"}\n', ["2.3.1"]),
+    "marked.txt": ("\ufefftorch==2.3.1\r\n", ["2.3.1"]),
 }
 
 MAC, REST = "sys_platform == 'darwin' and platform_machine == 'x86_64'", "sys_platform != 'darwin' or extra == 'gpu'"
@@ -87,8 +98,31 @@ def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
     (tmp_path / "all.txt").write_text("-r base.txt\n")
     assert str(read(tmp_path / "all.txt", "3.11").packages["torch"]) == "==2.3.1"
     (tmp_path / "more.txt").unlink()
-    with pytest.raises(UserError, match="cannot be read: No such file"):
+    with pytest.raises(UserError, match=r"more\.txt cannot be read: No such file"):
         read(tmp_path / "all.txt", "3.11")
+    (tmp_path / "more.txt").write_bytes("torchvision==0.18.1 \\\r\n --hash=sha256:00\r\n".encode("utf-16"))
+    (tmp_path / "environment.yml").write_text("dependencies:\n- pip:\n  - -r more.txt\n")
+    assert str(read(tmp_path / "environment.yml", "3.11").packages["torchvision"]) == "==0.18.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "able", "unable"),
+    [
+        (
+            "poetry.lock",
+            '[[package]]\nname = "torch"\nversion = "2.3.1"\n[metadata]\npython-versions = "^3.9,<3.11"',
+            10,
+            11,
+        ),
+        ("Pipfile.lock", json.dumps({"_meta": {"requires": {"python_version": "3.10"}}}), 10, 11),
+        ("python.toml", "[tool.poetry.dependencies]\npython = '^3.9 || ^4.2'", 11, 7),
+    ],
+)
+def test_a_file_says_for_which_python_it_is(tmp_path, name, text, able, unable):
+    (tmp_path / name).write_text(text)
+    pythons = read(tmp_path / name, "3.11").python
+    assert pythons.contains(f"3.{able}.2")
+    assert pythons.contains(f"3.{unable}.2") == ("||" in text)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +132,7 @@ def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
         ("a.yml", "- a: ["),
         ("uv.lock", "[[package]]\nname = 1\nversion = 2\n"),
         ("a.txt", "torch=2.3"),
+        ("b.txt", "torch @ git+https://github.com/pytorch/pytorch@main"),
         ("Pipfile.lock", "[]"),
         ("b.yml", "dependencies: 3"),
         ("c.yml", "name: a"),

@@ -1,5 +1,6 @@
 """Which torch does a file of requirements ask for? Read without a network, and without running anything."""
 
+import codecs
 import json
 import re
 import tomllib
@@ -51,16 +52,22 @@ def read(path: Path, python: str) -> Wanted:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UserError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
-        asked, pythons = _of_form(path, path.read_text(encoding="utf-8"))
+        asked, pythons = _of_form(path, _text(path))
         for name, versions, markers in asked:
             if any(_holds(marker, python) for marker in markers):
                 packages[canonicalize_name(name)] = packages.get(canonicalize_name(name), SpecifierSet()) & versions
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}. Name {FORMS}.") from error
+        raise UserError(f"{error.filename or path} cannot be read: {error.strerror}. Name {FORMS}.") from error
     except (ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError, RecursionError) as error:
         said = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise UserError(f"{path} cannot be read as its name says: {said}. Name {FORMS}.") from error
     return Wanted(packages, pythons)
+
+
+def _text(path: Path) -> str:
+    """What a file says; `pip freeze > requirements.txt` of PowerShell writes UTF-16, and editors of Windows a mark."""
+    said = path.read_bytes()
+    return said.decode("utf-16" if said[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig")
 
 
 def _holds(marker: str, python: str) -> bool:
@@ -79,18 +86,20 @@ def _locked(name: str, versions: str, package: dict[str, Any]) -> _Asked:
 def _of_form(path: Path, text: str) -> tuple[list[_Asked], SpecifierSet]:
     """The packages of a file by the form that its name tells, and what it says of Python."""
     if path.suffix in (".yml", ".yaml"):
-        return _conda(yaml.safe_load(text))
+        return _conda(path, yaml.safe_load(text))
     if path.name == "Pipfile.lock":
         groups = json.loads(text)
         of = {**groups.get("develop", {}), **groups.get("default", {})}
-        return [_locked(name, each.get("version", ""), each) for name, each in of.items()], SpecifierSet()
+        said = next(iter(groups.get("_meta", {}).get("requires", {}).values()), "")
+        pinned = [_locked(name, each.get("version", ""), each) for name, each in of.items()]
+        return pinned, _python(f"{said}.*" if said else "")
     if path.suffix in (".lock", ".toml"):
         table = tomllib.loads(text)
         locked = table.get("package", table.get("packages"))
-        python = str(table.get("requires-python", ""))
+        python = table.get("requires-python") or table.get("metadata", {}).get("python-versions", "")
         if isinstance(locked, list):
             pinned = [_locked(each["name"], f"=={each['version']}", each) for each in locked if "version" in each]
-            return pinned, versions_of(python)
+            return pinned, _python(python)
         return _project(table)
     return list(_lines(path, text, ())), SpecifierSet()
 
@@ -120,29 +129,42 @@ def _poetry(part: str) -> str:
     return f">={version},<{'.'.join(map(str, below))}"
 
 
+def _python(said: str) -> SpecifierSet:
+    """What a file says of Python; any where it says one or another, which is no one condition."""
+    return SpecifierSet() if "|" in said else versions_of(said)
+
+
 def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[_Asked]:
     """The lines of a file for pip, and of the files that it includes by `-r` and `-c`."""
-    for line in re.sub(r"\\\n", " ", text).splitlines():
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = re.sub(r"(^|\s)#.*$", "", line).strip()
         if include := re.fullmatch(r"(?:-r|-c|--requirement|--constraint)[ =]*(.+)", line):
             other = (path.parent / include[1].strip()).resolve()
             if other not in seen and len(seen) < 20:
-                yield from _lines(other, other.read_text(encoding="utf-8"), (*seen, path.resolve()))
+                yield from _lines(other, _text(other), (*seen, path.resolve()))
         elif line and not line.startswith("-"):
             yield from _required(re.split(r"\s--\w", line)[0])
 
 
 def _required(line: str) -> Iterator[_Asked]:
-    """One requirement, none of a bare path; an address counts by the version in its file's name."""
+    """One requirement, none of a bare path but a wheel's; an address counts by the version in it."""
+    wheel = re.match(r"(?:\S*/)?([\w.]+)-\d[^/\s]*\.whl", line)
     try:
-        requirement = Requirement(line)
+        requirement = Requirement(f"{wheel[1]} @ {line}" if wheel else line)
     except InvalidRequirement as error:
         if re.match(r"[./]|\w+(\+\w+)?://", line):
             return
         raise ValueError(f"'{line}' is no requirement") from error
-    named = re.search(r"/torch\w*-(\d+(?:\.\d+)+)[^/]*\.whl", requirement.url or "")
-    versions = versions_of(f"=={named[1]}" if named else str(requirement.specifier))
+    versions = _at(requirement.name, requirement.url) if requirement.url else versions_of(str(requirement.specifier))
     yield requirement.name, versions, [str(requirement.marker or "")]
+
+
+def _at(name: str, address: str) -> SpecifierSet:
+    """The version of what lies at an address, by its file's name or tag. Raises ValueError where torch has none there."""
+    named = re.search(r"[-@/]v?(\d+(?:\.\d+)+)[^/]*$", address)
+    if not named and name == "torch":
+        raise ValueError(f"'{address}' does not say which torch it is")
+    return versions_of(f"=={named[1]}" if named else "")
 
 
 def _project(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
@@ -157,7 +179,7 @@ def _project(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
     asked = of_poetry.pop("python", "")
     python = project.get("requires-python", "") or (asked.get("version", "") if isinstance(asked, dict) else asked)
     pairs += [pair for name, asked in of_poetry.items() for pair in _of_poetry(name, asked)]
-    return pairs, versions_of(python)
+    return pairs, _python(python)
 
 
 def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
@@ -171,20 +193,27 @@ def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
         markers = [f"({' or '.join(alike)})"] if all(pythons) else []
         markers += [f"sys_platform == '{of['platform']}'"] if "platform" in of else []
         markers += [f"({of['markers']})"] if "markers" in of else []
-        yield name, versions_of(of.get("version", "")), [" and ".join(markers)]
+        versions = _at(name, of["url"]) if "url" in of else versions_of(of.get("version", ""))
+        yield name, versions, [" and ".join(markers)]
 
 
-def _conda(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
-    """What a file for conda asks for, the part for pip with it: `pytorch::pytorch=2.3` is any 2.3 of torch."""
-    pairs, python = [], SpecifierSet()
+def _conda(path: Path, table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
+    """What a file for conda asks for, the part for pip with it: `pytorch::pytorch=2.3` is any 2.3 of torch. A version that
+    only conda has, such as `jpeg=9e`, is any."""
+    pairs: list[_Asked] = []
+    python = SpecifierSet()
     for each in table["dependencies"]:
         if isinstance(each, dict):
-            pairs += [pair for line in each.get("pip", []) if not line.startswith("-") for pair in _required(line)]
+            pairs += _lines(path, "\n".join(each.get("pip") or ()), ())
             continue
-        name, _, condition = re.sub(r"[=<>!~]", r" \g<0>", each.rpartition("::")[2], count=1).partition(" ")
-        if match := re.match(r" *=([^=]+)", condition):
-            condition = f"=={match[1].rstrip('*. ')}.*"
-        versions = versions_of(condition.split("=py")[0])
+        name, condition = re.findall(r"([\w.-]*) *(.*)", each.rpartition("::")[2])[0]
+        if bracket := re.match(r"\[(?:.*[, ])?version *= *(['\"]?)(.*?)(?:\1 *[],]|\1$)", condition):
+            condition = bracket[2]
+        condition = re.sub(r"(?<=[\w.*])(=| +)[^=<>!~, ]+ *$|^\[.*", "", condition)  # a build, or other facts
+        if match := re.match(r"=([^=]+)", condition):
+            condition = f"=={match[1].rstrip('*. ')}.*".removeprefix("==.*")
+        is_plain = name in CONDA or re.fullmatch(r"[\d.*<>=!~, ]*", condition)
+        versions = versions_of(condition) if is_plain else SpecifierSet()
         python = versions if name == "python" else python
         pairs.append((CONDA.get(name, name), versions, [""]))
     return pairs, python
