@@ -21,13 +21,13 @@ from click.testing import CliRunner, Result
 from torch_history.cli import fleets, main, suite
 from torch_history.measuring.fleet import job, slurm
 from torch_history.measuring.fleet.attempts import FINISHED, FLEETS, RESULTS, Job, Order
-from torch_history.measuring.fleet.planning import Work, cut, sessions
+from torch_history.measuring.fleet.planning import Work, cut, machine_with_durations, sessions
 from torch_history.measuring.fleet.slurm import Slurm
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
-from torch_history.system.errors import UserError
-from torch_history.system.locks import locked
+from torch_history.system.errors import SessionError, UserError
+from torch_history.system.locks import alone, locked
 
 from .loopback_slurm import Cluster, cluster, missing
 from .processes import lives, program, until
@@ -157,7 +157,7 @@ def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(local: Here, monk
     local(*RUN)
     assert local.has_everything_once()
     assert written <= {launch.launch for launch in local.launches}
-    assert "2 starts" in local("status")
+    assert f"{len(TAGS) // 2 * CASES} lines of launches, 2 starts." in local("status")
 
 
 def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path):
@@ -204,8 +204,21 @@ def test_a_cancelled_fleet_keeps_what_it_measured(local: Here, monkeypatch: pyte
     monkeypatch.setenv(PAUSE, "0.3")
     local(*RUN, "--detach")
     until(lambda: all(Job(local.fleet, number).lines for number in (0, 1)))
+    looks, ends, last = Local.live, Local.cancel, launch(TAGS[0], CASES)
+
+    def completing(self: Local) -> dict[int, str]:
+        write(Job(self._fleet, 0).attempts[-1] / RESULTS, last)
+        monkeypatch.setattr(Local, "live", looks)
+        return {0: "completing"}
+
+    def cancels(self: Local) -> None:  # a job that was told to end has a line to write yet
+        ends(self)
+        monkeypatch.setattr(Local, "live", completing)
+
+    monkeypatch.setattr(Local, "cancel", cancels)
     local("cancel")
-    until(lambda: not Local(local.fleet).live())
+    assert not looks(Local(local.fleet))
+    assert last.launch in {launch.launch for launch in local.launches}
     assert local("status").count(": cancelled.") == 2
     assert local.launches
     assert "2 of 2 jobs are not done" in local(*RUN, code=3)
@@ -229,8 +242,11 @@ def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_s
     said = here("status")
     assert "running on n1." in said
     assert "queued (Resources)." in said
-    here(*RUN, "--detach")
+    here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--scratch", "/disk")
     assert (tmp_path / "asked").read_text().splitlines() == asked
+    assert Order.load(here.fleet).scratch == "/disk"
+    here(*RUN, "--detach", "--sbatch", "partition=other")
+    assert len({*(here.env / FLEETS).glob("*/")}) == 2
     played_slurm("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert "Unable to contact slurm controller" in here(*RUN, code=1)
 
@@ -259,6 +275,24 @@ def test_a_plan_ends_in_its_time_and_names_no_gigabytes_where_nothing_is_install
     work = Work(("mine",), "times", 3, within=120.0)
     table = sessions([["v2.14.1", "v2.15.0"]], work, {("mine", "times"): 50.0}, "session", installs=False)
     assert table.caption == "About 2 min in all. Nothing was measured."
+    known = {("mine", "times"): 60.0, ("mine", "counts"): 60.0}
+    seconds = {budget: replace(work, within=999.0, budget=budget).seconds(known, TAGS) for budget in (0.0, 60.0, 720.0)}
+    assert seconds == {0.0: 999.0, 60.0: 60.0, 720.0: 720.0}
+    assert replace(work, only="counts", launches=1, budget=900.0).seconds(known, TAGS[:1]) == 60.0
+
+
+def test_durations_of_a_gpu_are_not_those_of_a_processor(tmp_path):
+    for name, device in (("cpu-with-most", "cpu"), ("gpu", "cuda"), ("recorded", "recorder")):
+        write_machine(tmp_path / name, device=device)
+        for _ in range(1 + 2 * (device == "cpu")):
+            append_launches(tmp_path / name / f"{TAGS[0]}-release-py3.11.jsonl", [launch(TAGS[0], 0)])
+    said: list[str] = []
+    assert machine_with_durations(tmp_path, "", "cuda", said.append) == "gpu"
+    assert machine_with_durations(tmp_path, "another", "cpu", said.append) == "cpu-with-most"
+    assert machine_with_durations(tmp_path, "gpu", "cuda", said.append) == "gpu"
+    assert said == [
+        f"Nothing of this machine is stored: durations are those of {name}." for name in ("gpu", "cpu-with-most")
+    ]
 
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])
@@ -272,9 +306,11 @@ def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeyp
 
     class Session:
         def __init__(self, conf: Any, axis: Any, plan: Any, environment: Any, **_: Any) -> None:
-            asked.update(conf=vars(conf), plan=plan, machine=Machine.hardcoded_machine_name)
+            asked.update(conf=vars(conf), root=environment.root, plan=plan, machine=Machine.hardcoded_machine_name)
 
         def measure(self, _: Any) -> None:
+            with pytest.raises(SessionError), alone(asked["root"]):
+                pass
             asked.update(offline=os.environ["UV_OFFLINE"], cache=os.environ["UV_CACHE_DIR"])
 
     for of, name in ((session, "Session"), (RecordedResults, "node")):

@@ -1,6 +1,5 @@
 """What the commands of `fleet` do: this module imports all that plans, submits and collects."""
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from contract.request import Request
 
 from ..measuring.choice import refuse_unknown
 from ..measuring.fleet import head
-from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, Order
+from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, PLACES, Order
 from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import asked as asked_for
@@ -47,7 +46,7 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     order = _order(found, asked, cluster)
     request = replace(given := asked_for(), device=order.device or given.device)
     here = describe(request)["machine"] if request.device != "cuda" else ""  # GPUs are in nodes
-    machine = machine_with_durations(found.results, here, tell)
+    machine = machine_with_durations(found.results, here, request.device, tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]
@@ -69,11 +68,10 @@ def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
     with locked(fleet / "head", f"looks after the fleet {fleet.name}"):
-        if (fleet / ORDER).exists():
-            order = Order.load(fleet)
-            os.utime(fleet / ORDER)  # the newest fleet is the one that was asked for last
-        else:
-            order.save(fleet)
+        if (fleet / ORDER).exists():  # what is measured in which job stays; how is as it was asked for last
+            how = {name: getattr(order, name) for name in ("budget", "scratch", "offline")}
+            order = replace(Order.load(fleet), **how)
+        order.save(fleet)
         tell(f"Fleet {fleet.name}: {len(order.jobs)} jobs in {fleet}.")
         if order.offline:
             _install(found, order)
@@ -92,7 +90,8 @@ def status(name: str | None) -> None:
     live = Slurm(fleet, {}).live()
     tell(f"Fleet {fleet.name}")
     for job in head.jobs_of(fleet):
-        tell(f"{head.sentence(job, live)} {job.lines} launches, {len(job.attempts)} starts.")
+        starts = len(job.attempts)
+        tell(f"{head.sentence(job, live)} {job.lines} lines of launches, {starts} start{'s' * (starts != 1)}.")
 
 
 def cancel(name: str | None) -> None:
@@ -119,6 +118,7 @@ def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
         anchor=anchor,
         launches=1 if counts else asked.rounds,
         budget=asked.budget or 0.0,
+        places=tuple(sorted(each for each in cluster.sbatch if each.lstrip("-").partition("=")[0] in PLACES)),
         **{name: getattr(asked, name) for name in ("lane", "questions", "sizes", "only", "device")},
         **{name: getattr(cluster, name) for name in ("scratch", "offline")},
     )

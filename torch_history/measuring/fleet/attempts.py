@@ -31,12 +31,16 @@ FLEETS = "fleets"
 
 ORDER = "order.json"
 
+PLACES = ("clusters", "constraint", "gpus", "gres", "nodelist", "partition")
+"""The options of sbatch that choose nodes: a fleet elsewhere is another fleet."""
+
 
 @dataclass(frozen=True)
 class Order:
     """What a fleet measures, and where. `root` is the suite and `env` the folder of environments, as every node sees them.
     `jobs`: the releases of each session; `anchor`: the one that all measure besides, empty for none. `budget`: seconds of
-    one job, 0 for none. `scratch`: a folder on each node's disk for environments. `offline`: nodes have no network."""
+    one job, 0 for none. `scratch`: a folder on each node's disk for environments. `offline`: nodes have no network.
+    `places`: options of sbatch that choose nodes."""
 
     root: str
     env: str
@@ -51,13 +55,14 @@ class Order:
     device: str = ""
     scratch: str = ""
     offline: bool = False
+    places: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The same for orders that measure the same in one place, however many nodes were asked for."""
         tags = sorted({tag for job in self.jobs for tag in job})
         measured = [tags, self.lane, self.questions, self.sizes, self.launches, self.only, self.budget > 0, self.device]
-        return hashlib.sha256(json.dumps([*measured, self.env, "slurm"]).encode()).hexdigest()[:10]
+        return hashlib.sha256(json.dumps([*measured, self.env, "slurm", *self.places]).encode()).hexdigest()[:10]
 
     def save(self, fleet: Path) -> None:
         write_atomically(fleet / ORDER, msgspec.json.format(msgspec.json.encode(self), indent=1))

@@ -16,6 +16,9 @@ from .slurm import Slurm
 FAILURES = 3
 """A job that was started so often and ended without a new launch is given up."""
 
+LOOKS = 20
+"""So often it is seen whether cancelled jobs have ended, which takes Slurm half a minute where a node answers."""
+
 
 def jobs_of(fleet: Path) -> list[Job]:
     """All jobs of a fleet, by number."""
@@ -72,11 +75,16 @@ def sentence(job: Job, live: Mapping[int, str], starts: int = 0) -> str:
 
 
 def cancel(fleet: Path, slurm: Slurm) -> None:
-    """Ends all jobs for good; what they measured counts. Raises UserError where Slurm does not answer."""
+    """Ends all jobs for good, and waits until they have written what counts, but not for ever: a node may be gone. Raises
+    UserError where Slurm does not answer."""
     slurm.live()
     for job in jobs_of(fleet):
         job.close(job.attempts[-1] if job.attempts else None)
     slurm.cancel()
+    for _ in range(LOOKS):
+        if not slurm.live():
+            break
+        time.sleep(slurm.seconds)
 
 
 def collect_jobs(fleet: Path, results: Path, env: Path) -> Collected:

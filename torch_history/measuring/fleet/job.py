@@ -85,7 +85,7 @@ def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     )
     # Bound to some processors of its node, a job with one thread is not disturbed by what keeps the others busy.
     shares = request.device == "cpu" and request.threads == 1 and len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
-    with temporary_files(), alone(Path(conf.env_dir), shared=True):
+    with temporary_files(), alone(environment.root, shared=True):
         session = Session(conf, axis, plan, environment, folder=attempt / "sessions", shares=shares, request=request)
         session.measure(Console(soft_wrap=True))
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from contract.metrics import metric_of
 
 from ...store.launches import Launch, files_of, machines_in
+from ...store.machines import record_of
 from ...store.sources import versions
 from ..plan import SHARED, gigabytes, in_sessions, middle
 
@@ -25,7 +26,8 @@ those of both."""
 @dataclass(frozen=True)
 class Work:
     """What is asked of each release, which says how long it takes: `questions`, `only` times or counts or both where empty,
-    the `launches` that measure everything, a session's `budget` in seconds, 0 for none, and those `within` which it ends."""
+    the `launches` that measure everything, a session's `budget` in seconds, 0 for none, which what is undecided gets to its
+    end, and those `within` which it ends."""
 
     questions: tuple[str, ...]
     only: str
@@ -40,7 +42,8 @@ class Work:
         kinds = [(question, kind) for question in self.questions for kind in rounds if self.only in ("", kind)]
         # Of a question of which nothing is stored: the slowest on a CPU takes 104 seconds a round.
         of_release = sum(rounds[kind] * rates.get((question, kind), 100.0) for question, kind in kinds)
-        return min(max(len(releases) * of_release, self.budget), self.within)
+        needed = math.inf if self.budget and self.only != "counts" else len(releases) * of_release
+        return min(needed, self.budget or math.inf, self.within)
 
 
 def rates(launches: Iterable[Launch]) -> Rates:
@@ -75,9 +78,9 @@ def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[st
     return [tuple(job) for job in jobs], middle(releases) if len(jobs) > 1 and not apart else ""
 
 
-def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]) -> str:
-    """This machine where anything of it is stored, else the one with most stored; empty where there is none."""
-    known = machines_in(results)
+def machine_with_durations(results: Path, ours: str, device: str, tell: Callable[[str], None]) -> str:
+    """This machine where anything of it is stored, else the one of the device with most stored; empty where none is."""
+    known = [name for name in machines_in(results) if record_of(results / name).get("device", "cpu") == device]
     if ours in known or not known:
         return ours if known else ""
     most = max(known, key=lambda name: sum(path.stat().st_size for path in files_of(results / name)))
