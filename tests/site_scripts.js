@@ -38,7 +38,7 @@ Object.assign(globalThis, {
 });
 const pages = {};
 let name;
-for (name of ["app", "common", "chart", "history", "questions", "picture", "multiples", "series", "findings", "release"]) {
+for (name of ["app", "common", "chart", "history", "questions", "picture", "multiples", "series", "findings", "release", "upgrade", "facts"]) {
     const file = join(__dirname, "..", "torch_history", "site", "templates", `${name}.js`);
     vm.runInThisContext(readFileSync(file, "utf8"), {filename: file});
     torchHistory.page = (page) => { pages[name] = page; };
@@ -65,6 +65,48 @@ test("a release is compared with an older one, whatever the address has beside i
     const pairOf = async (release, base) => (await pages.series.needs(laneOf(), {release, base})).pair;
     assert.deepEqual(await pairOf("v2", "v3"), ["v1", "v2"]);
     assert.deepEqual(await pairOf("v3", "v1"), ["v1", "v3"]);
+});
+
+test("a release is found as a person writes it", async () => {
+    assert.deepEqual((await pages.series.needs(laneOf(), {release: "3", base: "1+cu121"})).pair, ["v1", "v3"]);
+    const [lane, main] = [laneOf({numbers: [[1], [2], [3]]}), new Element()];
+    const pair = {old: "v1", new: "v2", byPlace: new Map(), instead: []};
+    pages.series.render(lane, {benchmark: lane.series[0].benchmark, release: "2"}, main, {happened: [], pair, lane});
+    assert.match(main.textContent, /v2 against v1/u);
+    assert.doesNotMatch(main.textContent, /was not measured/u);
+});
+
+/* What the first page shows of cases with these ratios, null of one that has none, in an order. */
+const upgraded = async (sort, ...ratios) => {
+    const lane = laneOf(...ratios.map((_, i) => ({variant: `case${i}`})));
+    const rows = ratios.map((ratio, place) => ({place, series: lane.series[place], verdict: "SAME", ratio, low: ratio, high: ratio, old: 1, new: 1, why: ""}));
+    const said = {typical: "", memory: "the same", broke: "no case"};
+    const pair = {old: "v2", new: "v3", rows, byPlace: new Map(rows.map((row) => [row.place, row])), said, main: {times: [], memory: []}, environments: [], sure: [], again: [],
+                  unchanged: "same", findings: ratios.length > 1 ? [] : [{series: [0], verdict: "SAME", kind: "same", words: "one", title: "one", evidence: ""}],
+                  worst: null, best: null};
+    const main = new Element();
+    Object.assign(TH, {file: async () => ({claims: []}), scripts: async () => []});
+    globalThis.requestAnimationFrame = (done) => done();
+    TH.contents.newest = {tag: "v3"};
+    await pages.upgrade.render(lane, {sort}, main, {pair, others: [], wheels: {}});
+    return main.textContent;
+};
+test("what has no ratio is last, whichever ratio is first", async () => {
+    const order = async (sort) => [...new Set((await upgraded(sort, 2, null, 0.5)).match(/case\d/gu))];
+    assert.deepEqual(await order("ratio"), ["case0", "case2", "case1"]);
+    assert.deepEqual(await order("-ratio"), ["case2", "case0", "case1"]);
+});
+
+test("one changed series is told as one", async () => {
+    assert.match(await upgraded("", 2), /1 changed series is 1 finding(?!s)/u);
+});
+
+test("the wheels of two releases are told from the older one, as on the other pages", () => {
+    const main = new Element();
+    TH.bytes ??= String;
+    const wheel = {architectures: [], packages: [], libraries: {}, download: 1, installed: 1, torch: 1, date: "2024-01-01", told: {}};
+    pages.facts.render({}, {from: "3", to: "v1"}, main, {v1: wheel, v2: wheel, v3: wheel});
+    assert.match(main.textContent, /From v1 to v3/u);
 });
 
 test("a caption says of the noise what the launches show", () => {

@@ -48,7 +48,7 @@
         ))),
     ];
 
-    const sentences = ({answers}) => TH.lazy({}, `The numbers behind each of ${answers.length} answers`, () =>
+    const sentences = ({answers}) => TH.lazy({}, answers.length === 1 ? "The numbers behind the one answer" : `The numbers behind each of ${answers.length} answers`, () =>
         el("dl", {class: "answers"}, [...answers].reverse().map(({release, word, sentence}) => [
             el("dt", {}, release, " ", sign(word)), el("dd", {}, sentence),
         ])));

@@ -18,7 +18,7 @@
         const last = tags.includes(now) ? now : tags.at(-1);
         const first = tags.includes(old) ? old : tags[tags.indexOf(last) - 1] || last;
         const strangers = [[from, old], [to, now]].filter(([text, tag]) => text && !tags.includes(tag)).map(([text]) => text);
-        return {from: first, to: last, strangers};
+        return tags.indexOf(first) > tags.indexOf(last) ? {from: last, to: first, strangers} : {from: first, to: last, strangers};
     };
 
     const sizes = (wheels, {from, to}, isExact) => {

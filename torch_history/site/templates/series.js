@@ -280,6 +280,13 @@
     const namedCode = (shown, {question}) => shown.map((member) => [member, `code-${question}-${member.variant}`])
         .filter(([, name]) => TH.contents.code.includes(name));
 
+    /* The address with its releases as tags, also where somebody wrote 2.13.0. */
+    const tagged = (lane, address) => {
+        const tags = lane.releases.map(({tag}) => tag);
+        const [release, base] = [address.release, address.base].map((text) => text && TH.tagOf(tags, text));
+        return {...address, release, base};
+    };
+
     /* The two releases that a script's numbers stand beside: those of the address, else the newest and the one before. */
     const pairOf = (lane, {release, base}) => {
         const tags = lane.releases.map(({tag}) => tag);
@@ -403,7 +410,8 @@
         class: "lane", open: opened.has(each.id), toggle: ({target}) => opened[target.open ? "add" : "delete"](each.id),
     }, `On ${each.words}`, () => other(each, common));
 
-    const render = (about, address, main, {happened, pair, lane}) => {
+    const render = (about, asked, main, {happened, pair, lane}) => {
+        const address = tagged(lane, asked);
         const found = address.benchmark ? lookUp(lane, address.benchmark) : null;
         if (!found) {
             const unknown = address.benchmark && el("p", {role: "alert"}, `There is no series '${address.benchmark}' on ${TH.laneWords(lane)}: `
@@ -463,7 +471,8 @@
 
     TH.page({
         title: (lane, {benchmark}) => (benchmark ? TH.words(benchmark.split(".track_").join(": ")) : "History"),
-        needs: async (lane, address) => {
+        needs: async (lane, asked) => {
+            const address = tagged(lane, asked);
             const [from, to] = address.release || address.benchmark ? pairOf(lane, address) : [null, null];
             const [happened, pair, measured] = await Promise.all([TH.steps(lane, [address.benchmark]), TH.pair(lane, from, to), TH.measured(lane)]);
             return {happened, pair, lane: measured};

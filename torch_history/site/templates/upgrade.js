@@ -128,15 +128,15 @@
         const {compare} = new Intl.Collator("en", {numeric: true});  // slow to make: only where it is asked for
         return [...rows].sort((a, b) => compare(TH.name(a.series), TH.name(b.series)));
     };
+    /* What has no ratio, as what broke, is last in either order. */
+    const byRatio = (rows, sign) => [...rows].sort((a, b) => Number(b.ratio > 0) - Number(a.ratio > 0) || sign * (a.ratio - b.ratio));
     const ORDERS = {
         verdict: (rows) => rows,
         series: byName,
-        ratio: (rows) => [...rows].sort((a, b) => (b.ratio ?? -1) - (a.ratio ?? -1)),
+        ratio: (rows) => byRatio(rows, -1),
+        "-ratio": (rows) => byRatio(rows, 1),
     };
-    const sorted = (rows, sort) => {
-        const found = (ORDERS[sort.replace(/^-/u, "")] || ORDERS.verdict)(rows);
-        return sort.startsWith("-") ? [...found].reverse() : found;
-    };
+    const sorted = (rows, sort) => (ORDERS[sort] || ORDERS.verdict)(rows);
     const row = (each, keys) => [
         {text: [el("a", {href: TH.historyOf(each.series, keys)}, TH.name(each.series)), el("div", {class: "quiet"}, TH.prose(TH.inCode(each.series)))]},
         TH.mark(each.verdict),
@@ -213,6 +213,9 @@
                " to take it along. For programs: ", el("a", {href: `data/pairs/${pair.old}-${pair.new}.json`}, "these two releases as JSON"), "."));
     };
 
+    const headed = (series, findings) => (series === 0 ? "Findings" : series === 1 ? "1 changed series is 1 finding"
+        : `${series} changed series are ${findings} finding${findings === 1 ? "" : "s"}`);
+
     TH.page({
         title: (lane, address) => {
             const {from, to} = TH.chosen(lane, address);
@@ -252,7 +255,7 @@
             if (pair && pair.rows.length) {
                 const series = pair.findings.reduce((sum, {series: of}) => sum + of.length, 0);
                 rest.append(
-                    el("section", {"aria-labelledby": "findings-title"}, el("h2", {id: "findings-title"}, series ? `${series} changed series are ${pair.findings.length} findings` : "Findings"),
+                    el("section", {"aria-labelledby": "findings-title"}, el("h2", {id: "findings-title"}, headed(series, pair.findings.length)),
                        TH.findings(lane, pair)),
                     cases(pair, address), brought(pair, wheels), sure(lane, pair));
             }
