@@ -101,6 +101,13 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     largest = command("regressions", "--question", "intersection", "--largest", "--limit", "1").output.splitlines()
     assert re.match(r"v2\.1\.0: intersection time, scripted small: SLOWER 7.*\(scripted: the plain .*\)$", largest[0])
     assert largest[-1].endswith(" are not shown. --limit 0 shows all.")
+    assert command("regressions", "--question", "track_intersection", "--limit", "0").output == answer.output
+    for wrong in (("--question", "typo"), ("--question", "intersection", "--question", "typo"), ("--lane", "3.99")):
+        refused = command("regressions", *wrong)
+        assert refused.exit_code == 1
+        assert (
+            f"There are no results of {'typo' if 'typo' in wrong else 'any question'} in release-py3." in refused.output
+        )
 
 
 @pytest.mark.parametrize(

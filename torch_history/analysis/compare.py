@@ -229,7 +229,7 @@ def _has(results_dir: Path, machine: str, tags: Collection[str], environment: st
     files = [(path, *of_file(path)) for path in files_of(results_dir / machine)]
     ours = [(path, tag) for path, tag, lane in files if environment in ("", lane) or not lane]
     asked = [[path for path, of in ours if of == tag] for tag in tags] or [[path for path, _ in ours]]
-    names = [_plain_name(name) for name in questions]
+    names = [plain_name(name) for name in questions]
     return all(of and all(any(next(read_file(path, [name]), None) for path in of) for name in names) for of in asked)
 
 
@@ -251,7 +251,7 @@ def find(
     """Compares two tags by what is stored, of a benchmark in `versions` by that version alone. Raises CannotCompare."""
     if old == new:
         raise CannotCompare(f"{old} was named twice. Name two releases.")
-    wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
+    wanted = [plain_name(name) for name in questions], [plain_name(name) for name in metrics]
     of = versions or {}
     every = read_launches(results_dir, machine, environment, wanted[0])
     stored = [launch for launch in every if of.get(launch.benchmark, launch.version) == launch.version]
@@ -327,7 +327,7 @@ def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> Non
             raise CannotCompare(f"There is no {what} {name} {where}. Known: {', '.join(in_order) or 'none'}.")
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     return name.strip().replace(" ", "_").replace("-", "_").removeprefix("track_")
 
 

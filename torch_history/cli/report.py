@@ -260,11 +260,15 @@ def regressions(
     from ..store.launches import read_on_axis
 
     gc.disable()  # what a short command makes goes with its process
-    suite = suites.load()
+    suite, wanted = suites.load(), [said.plain_name(name) for name in questions]
 
     def tell(machine: str) -> int:
         """Prints what is found on a machine, and returns how many changes these are."""
-        stored = history(read_on_axis(suite.results, machine, suite.axis, environment, questions))
+        stored = history(read_on_axis(suite.results, machine, suite.axis, environment, wanted))
+        missing = [name for name in wanted if all(one.question != name for one in stored)]
+        if missing or not stored:
+            what = f"{' or '.join(missing) or 'any question'} in {environment} on {machine}"
+            raise UserError(f"There are no results of {what}. Name another --question, --lane or --machine.")
         found = steps.of_history(stored, suite.axis)
         shown = (steps.largest(found) if largest else found)[: limit or None]
         others = other_places(suite.results, machine, environment, stored)
