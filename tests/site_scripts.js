@@ -97,6 +97,11 @@ test("what has no ratio is last, whichever ratio is first", async () => {
     assert.deepEqual(await order("-ratio"), ["case2", "case0", "case1"]);
 });
 
+test("a command is what a shell takes, whatever a machine is called", () => {
+    assert.equal(TH.command("compare", "--machine", "it's; rm -rf ~").textContent, `torch-history compare --machine 'it'"'"'s; rm -rf ~'`);
+    assert.equal(TH.command("run", "--lane", "3.11", "2.1.0").textContent, "torch-history run --lane 3.11 2.1.0");
+});
+
 test("one changed series is told as one", async () => {
     assert.match(await upgraded("", 2), /1 changed series is 1 finding(?!s)/u);
 });

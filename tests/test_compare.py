@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -226,6 +227,15 @@ def test_markdown_holds_no_markup_of_a_stranger(results, more):
     shown = MarkdownIt("commonmark", {"html": True}).enable("table").render(said)
     assert shown.count("planted.example") == said.count("planted") >= 2
     assert not re.search(r"<img|<code>b|href=\"https://planted", shown)
+
+
+def test_a_command_is_what_a_shell_takes_whatever_a_machine_is_called(results):
+    upgrade(results)
+    machine = "it's; touch planted"
+    (results / "here").rename(results / machine)
+    said = MarkdownIt("commonmark").render(command("2.0.1", "2.1.2", "--markdown", "--machine", machine).output)
+    (written,) = re.findall(r"To list every series: (torch-history compare .* --all)", html.unescape(said))
+    assert shlex.split(written)[4:6] == ["--machine", machine]
 
 
 def test_markdown_is_never_longer_than_an_issue_takes(results):

@@ -116,7 +116,7 @@ class Comparison:
     def command(self) -> str:
         """What measures more of it, without the releases."""
         _, is_lane, python = self.environment.partition("release-py")
-        return f"torch-history run{self.of_file}" + (f" --lane {python}" if is_lane else "")
+        return f"torch-history run{self.of_file}" + (f" --lane {shlex.quote(python)}" if is_lane else "")
 
     @property
     def title(self) -> str:
@@ -667,7 +667,8 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     """For a pull request: the findings, or with `everything` a table per verdict, in so many characters that it can be
     sent. `link` is the address of the comparison on a published site."""
     command = f"torch-history compare {comparison.old} {comparison.new}{comparison.of_file}"
-    command = escape(f"{command} --machine {comparison.machine} --lane {comparison.environment} --all")
+    machine, lane = map(shlex.quote, (comparison.machine, comparison.environment))
+    command = escape(f"{command} --machine {machine} --lane {lane} --all")
     end = "  \n".join(escape(line) for line in [*comparison.returned, *summary(comparison), *_failure(failed)])
     if len(end) > _MOST_OF_THE_END:
         end = f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …"

@@ -93,6 +93,9 @@
         const from = address.from ? TH.tagOf(tags, address.from) : tags[tags.indexOf(to) - 1] || null;
         return tags.includes(to) && tags.indexOf(from) > tags.indexOf(to) ? {from: to, to: from} : {from, to};
     };
+    /** A command as a shell takes it, whatever somebody called a machine. @param {string[]} words */
+    TH.command = (...words) => el("code", {}, ["torch-history", ...words]
+        .map((word) => (/^[\w@%+=:,./-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`)).join(" "));
     /** How a lane's releases are measured, behind the words that lead to it; null where they cannot be installed for its Python,
         or where they come from a kit or an installation. @param {any} lane @param {string} words @param {string[]} tags */
     TH.measure = (lane, words, ...tags) => {
@@ -101,7 +104,7 @@
         const isPossible = python && tags.every((tag) => (TH.contents.pythons[tag] || []).includes(python));
         const more = device === "recorder" ? ["--device", device, "--card", card] : [];
         const names = tags.map((tag) => tag.replace(/^v/u, ""));
-        return isPossible && [words, el("code", {}, ["torch-history run", "--lane", python, ...more, ...names].join(" "))];
+        return isPossible && [words, TH.command("run", "--lane", python, ...more, ...names)];
     };
     TH.name = ({question, metric, parameters}) =>
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();

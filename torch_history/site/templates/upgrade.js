@@ -202,14 +202,14 @@
             rows.length > 0 && TH.table({caption: "What the wheels say", head: ["what", pair.old, pair.new], rows}));
     };
     const sure = (lane, pair) => {
-        const command = ["torch-history", "compare", pair.old, pair.new, "--machine", pair.machine, "--lane", pair.environment];
+        const command = TH.command("compare", pair.old, pair.new, "--machine", pair.machine, "--lane", pair.environment);
         return folded("sure", "How sure this is, and what was not measured",
             el("p", {}, "The typical ratio is the geometric mean over the cases of each question, and of these over the questions. Its interval "
                + "covers only these cases; your program may differ more. ", pair.counted),
             el("p", {}, TH.explained([...pair.sure, ...pair.again].join(" ")), " ", el("a", {href: TH.method("verdicts")}, "How a verdict is made"), ". ",
                el("a", {href: TH.method("calibration")}, "Which changes verdicts find"), "."),
             el("p", {id: "not-measured"}, pair.not_measured),
-            el("p", {}, "On the command line: ", el("code", {}, command.join(" ")), "; with ", el("code", {}, "--json"), " or ", el("code", {}, "--markdown"),
+            el("p", {}, "On the command line: ", command, "; with ", el("code", {}, "--json"), " or ", el("code", {}, "--markdown"),
                " to take it along. For programs: ", el("a", {href: `data/pairs/${pair.old}-${pair.new}.json`}, "these two releases as JSON"), "."));
     };
 
