@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from torch_history.analysis.series import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.measuring.budget import Effort, effort
 from torch_history.measuring.upgrading.room import GIGABYTE, Room
+from torch_history.measuring.upgrading.search import Look, Moved, Search, expected_releases
 from torch_history.measuring.upgrading.sessions import NotInstalled, Spent
 from torch_history.measuring.upgrading.upgrade import Answer, Upgrade
 from torch_history.measuring.upgrading.words import text
@@ -136,7 +137,7 @@ def exact(found: Answer) -> dict[str, list[str]]:
     return {row.change.series.words: [place.new for place in row.places if place.is_exact] for row in found.rows}
 
 
-@pytest.mark.parametrize("at", [1, 9, 14, 29])
+@pytest.mark.parametrize("at", [1, 2, 9, 13, 14, 15, 22, 29])
 def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_installations(at):
     laboratory: Any = Laboratory({"f": {at: 1.1}, "still": {}}, seed=at)
     _, found = asked(laboratory)
@@ -155,6 +156,40 @@ def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_b
     between = [cases for tags, cases in laboratory.stored if len(tags) == 3]
     assert {case for cases in between for case in cases} == {("'f'", "''"), ("'g'", "''")}
     assert min(map(len, between)) == 1
+
+
+def test_several_changes_of_one_function_are_found_each_and_a_slow_one_is_no_step():
+    slowly = dict.fromkeys(range(1, len(TAGS)), 1.003)
+    laboratory: Any = Laboratory({"f": {4: 1.1, 17: 1.3, 25: 1.2}, "slowly": slowly}, noise=0.001)
+    _, found = asked(laboratory, most=len(TAGS))
+    assert exact(found) == {"mine time, f": [TAGS[4], TAGS[17], TAGS[25]], "mine time, slowly": []}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_seven_releases_find_the_largest_of_several_changes(seed):
+    first, second = sorted(random.Random(seed).sample(range(1, len(TAGS)), 2))
+    laboratory: Any = Laboratory({"f": {first: 1.06}, "g": {second: 2.0}})
+    _, found = asked(laboratory, most=expected_releases(len(TAGS)))
+    assert exact(found)["mine time, g"] == [TAGS[second]]
+    assert len(laboratory.installed) <= 7
+    (place,) = next(row.places for row in found.rows if row.change.series.words == "mine time, f")
+    assert TAGS.index(place.old) < first <= TAGS.index(place.new)
+
+
+@pytest.mark.parametrize(("moved", "seen"), [(Moved.NOTHING, (20, 21)), (Moved.UNKNOWN, (14, 29))])
+def test_release_or_a_session_that_tells_nothing_surely_does_not_end_the_search(moved, seen):
+    """The release in the middle has no number; or no clock tells what few releases differ by, and the search goes on in
+    the half that moved, and says of which two releases the change is known."""
+
+    def look(_: Hashable, old: int, new: int) -> Look:
+        if 14 in (old, new) if moved is Moved.NOTHING else new - old <= 8:
+            return Look(moved, 0.1 * (moved is Moved.UNKNOWN and old < 21 <= new))
+        return Look(Moved.YES if old < 21 <= new else Moved.NO, 0.1)
+
+    search = Search(30, lambda middle, task: True, look)
+    search.run(["f"])
+    assert [(span.old, span.new, span.seen) for span in search.spans["f"]] == [(20, 21, seen)]
+    assert search.silent == ({("f", 14)} if moved is Moved.NOTHING else set())
 
 
 def test_function_that_breaks_is_found_like_one_that_changes():
