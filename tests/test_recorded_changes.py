@@ -74,19 +74,3 @@ def test_peaks_of_training_steps_are_told_with_a_reason_for_each_that_others_say
         layers = [4_096 * 4_096] * 3 + [4_096 * 1_000, *[4_096] * 3, 1_000]
         (perceptron,) = (of["allocated"][0] for size, of in counted.items() if size.startswith("perceptron"))
         assert perceptron > 4 * (4 * sum(layers) + layers[0])
-
-
-def test_a_difference_of_more_than_5_per_cent_has_a_reason_where_it_is_gone_without_it():
-    def told(allocated, *reserved):
-        return {"allocated": [allocated], "reserved": list(reserved), "seconds": 1}
-
-    by = {
-        **{"recorder": told(100, 200, 400), training_peaks.REQUESTED: told(80, 190)},
-        **{"near": told(104, 200), "asked": told(79, 300), "far": told(106, 500)},
-        "none": {"refused": "no", "seconds": 1},
-    }
-    said = training_peaks.page({"2.6.0": {"a": by}, "2.14.1": {"a": by}})
-    assert "| a | recorder | 100 | 200 to 400 | 2.6.0, 2.14.1 | 1, 1 |" in said
-    assert "| a | far | 106 (+6.0%) | 500 (+25.0%) | 2.6.0, 2.14.1 | 1, 1 |" in said
-    rows = f"- peak allocated: {training_peaks.REASONS['']} (asked of a)\n- peak allocated: unexplained (far of a)\n"
-    assert said.endswith(f"\n\n{rows}- peak reserved: unexplained (far of a)\n- no (none of a)\n")

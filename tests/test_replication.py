@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch_history.analysis import replication as replications
 from torch_history.analysis.code import same_code
 from torch_history.analysis.compare import as_json, find, summary
-from torch_history.analysis.replication import OtherPlaces, Place, Standing, replication
+from torch_history.analysis.replication import OtherPlaces, Place, Standing
 from torch_history.analysis.series import ANY_BUILD, BUILDS, Series, Verdict, history
 from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.site.data import elsewhere_of, lanes
@@ -50,33 +50,12 @@ def changed(verdict: Verdict, ratio: float = 1.1, series: Series = SERIES) -> Ch
     return Change(series, verdict, 1.0, ratio, ratio, ratio, ratio)
 
 
-@pytest.mark.parametrize(
-    ("here", "others", "standing"),
-    [
-        (Verdict.SLOWER, {"a": Verdict.SLOWER}, Standing.REPLICATED),
-        (Verdict.SLOWER, {"a": Verdict.SAME}, Standing.NOT_REPLICATED),
-        (Verdict.SLOWER, {"a": Verdict.FASTER}, Standing.NOT_REPLICATED),
-        (Verdict.FASTER, {"a": Verdict.FASTER, "b": Verdict.SAME}, Standing.NOT_REPLICATED),
-        (Verdict.FASTER, {"a": Verdict.CANT_TELL, "b": Verdict.FASTER}, Standing.REPLICATED),
-        (Verdict.FASTER, {"a": Verdict.CANT_TELL, "b": None}, Standing.NOT_TESTABLE),
-        (Verdict.FASTER, {"a": Verdict.BROKE}, Standing.NOT_TESTABLE),
-        (Verdict.FASTER, {}, Standing.NOT_TESTABLE),
-    ],
-)
-def test_a_change_is_replicated_where_another_lane_tells_it_and_none_tells_otherwise(here, others, standing):
-    of_lane = [(lane, verdict and changed(verdict)) for lane, verdict in others.items()]
-    said = replication(changed(here), of_lane)
-    assert said.standing is standing
-    if standing is not Standing.NOT_TESTABLE:
-        assert (said.verdict == here.words) is (standing is Standing.REPLICATED)
-
-
 def test_machines_that_disagree_are_both_told_though_their_processors_have_one_name():
     def place(verdict: Verdict) -> Place:
         return Place({}, HERE, (OLD, NEW), lambda old, new: [changed(verdict)], "EPYC")
 
     for verdicts_of in ((Verdict.SAME, Verdict.SLOWER), (Verdict.SLOWER, Verdict.SAME)):
-        others = OtherPlaces(machines=[place(verdict) for verdict in verdicts_of])
+        others = OtherPlaces(machines=[place(verdict) for verdict in (Verdict.CANT_TELL, *verdicts_of)])
         said = others.of([changed(Verdict.SLOWER)], OLD, NEW)
         assert said[SERIES].words == "seen on another machine, too (EPYC), but SAME on a third one (EPYC)"
 
