@@ -166,6 +166,10 @@ def test_a_sentence_moves_no_terminal(capsys):
         ("run 2.15.0 --python python3", "--python is about an installed torch: add --installed."),
         ("explain 2.14.1 2.15.0 --most 0", "0 is not in the range x>=1"),
         ("fit a.py --memory 0", "'0' is no number of gigabytes above 0."),
+        ("upgrade a.py --from 2.0.1 --disk much", "'much' is no number of gigabytes above 0. Write 20GB."),
+        *((f"upgrade a.py --from 2.0.1 --budget {of}", f"'{of}' is not a duration.") for of in ("soon", "0")),
+        ("upgrade a.py --from 2.0.1 --fail-on faster:x", "'x' is not a threshold."),
+        ("upgrade a.py --from 2.0.1 --most 1", "1 is not in the range"),
         *((f"certify --ask {of}", f"{of}: name a file in a folder that is there") for of in ("docs", "nowhere/gpu")),
         ("run 2.15.0 --explain", "There is no option --explain any more: `torch-history explain OLD NEW`"),
         ("fleet run 2.15.0 --executor local", "There is no option --executor any more: `torch-history run`"),
@@ -176,3 +180,20 @@ def test_what_is_gone_says_what_took_its_place_and_what_does_not_go_together_is_
     answer = command(*words.split())
     assert answer.exit_code == 2
     assert said in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("upgrade {} --from 2.15.0 --to 2.0.1", "v2.0.1 is no upgrade of v2.15.0."),
+        ("upgrade {} --from 1.8.1 --to 2.15.0", "v1.8.1 has no wheel for Python 3.11, only for "),
+        ("run 2.15.0 --device recorder --only times", "no time: measure on cpu or cuda"),
+        ("run 2.15.0 --device recorder --budget 5m", "--budget, --within and --installed mean nothing on the recorder"),
+        ("run 2.15.0 --device cpu --card hopper", "add --device recorder"),
+        ("run 2.15.0 --plan --question selection --question typo", "There is no question 'typo'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_a_sentence(words: str, said: str) -> None:
+    answer = command(*words.format("docs/examples/training_step.py").split())
+    assert answer.exit_code == 1
+    assert said in " ".join(answer.output.split())

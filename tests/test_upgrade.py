@@ -418,21 +418,3 @@ def test_nothing_ran_is_exit_code_4(played, tmp_path):
     said = command(tmp_path).stderr
     assert "No number was measured in that time. Give more" in said
     assert ("finding its release" in said) > ("finding its release" in command(tmp_path, "--most", "2").stderr)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (["--from", "2.15.0", "--to", "2.0.1"], 1, "v2.0.1 is no upgrade of v2.15.0."),
-        (["--from", "1.8.1"], 1, "v1.8.1 has no wheel for Python 3.11, only for "),
-        (["--disk", "much"], 2, "'much' is no number of gigabytes above 0. Write 20GB."),
-        (["--budget", "soon"], 2, "'soon' is not a duration."),
-        (["--budget", "0"], 2, "'0' is not a duration."),
-        (["--fail-on", "faster:x"], 2, "'x' is not a threshold."),
-        (["--most", "1"], 2, "1 is not in the range"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_in_a_sentence(played, tmp_path, arguments, code, sentence):
-    found = command(tmp_path, *arguments)
-    assert found.exit_code == code
-    assert sentence in " ".join(found.stderr.split())
