@@ -13,7 +13,7 @@ from asv.environment import EnvironmentUnavailable
 
 from torch_history.explaining.launching import Launch, Side, Subject
 from torch_history.explaining.reproduction import script
-from torch_history.releases.environments import MARK, find_python, packages_of
+from torch_history.releases.environments import MARK, find_python
 
 from .processes import ROOT, ran
 from .result_files import cases
@@ -132,60 +132,6 @@ def test_asv_commands_work_over_releases(command, suite):
     tags = json.loads((suite / "html" / "asv" / "index.json").read_text(encoding="utf-8"))["tags"]
     assert next(iter(tags)) == "v1.8.0"
     assert {"v2.0.1", "v2.15.0"} <= set(tags)
-
-
-def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_result(command, suite):
-    (suite / "workloads" / "planted.py").write_text(PLANTED, encoding="utf-8")
-    (suite / "benchmarks" / "planted.py").write_text(
-        "from workloads import planted\nfrom .common import _Question\n\n"
-        "class Planted(_Question, workload=planted):\n    timeout = 8\n",
-        encoding="utf-8",
-    )
-    command("asv", "run", "v2.15.0", "--bench", "planted", expect=2)
-    stored = cases(suite / "results", "test", "v2.15.0")
-    first = {case.parameters[0].strip("'"): case for _, case in reversed(stored)}
-    assert first["right"].samples
-    assert first["right_after_the_others"].samples
-    assert first["raises"].failed == "RuntimeError: the variant broke"
-    assert first["wrong"].failed == "WrongResult: 2 instead of 1"
-    assert first["unavailable"].unavailable == "it needs torch >= 99"
-    assert "allocate" in first["out_of_memory"].failed
-    assert "signal 9" in first["killed"].failed
-    assert "timed out (timeout 8" in first["too_slow"].unmeasured
-
-
-PLANTED = """
-import os, time
-import torch
-from . import Unavailable, WrongResult
-
-METRICS = ("time",)
-sizes = {"only": {}}
-
-def inputs(size, device, seed):
-    return ()
-
-def check(arguments, result):
-    if result.item() != 1:
-        raise WrongResult("{:.0f} instead of 1".format(result.item()))
-
-def raises():
-    raise RuntimeError("the variant broke")
-
-def unavailable(arguments):
-    raise Unavailable("it needs torch >= 99")
-
-variants = {
-    "right": lambda arguments: lambda: torch.ones(()),
-    "raises": lambda arguments: raises,
-    "wrong": lambda arguments: lambda: torch.full((), 2.0),
-    "unavailable": unavailable,
-    "out_of_memory": lambda arguments: lambda: torch.empty(2**50),
-    "too_slow": lambda arguments: lambda: time.sleep(60),
-    "killed": lambda arguments: lambda: os.kill(os.getpid(), 9),
-    "right_after_the_others": lambda arguments: lambda: torch.ones(()),
-}
-"""
 
 
 def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(command, suite, tmp_path):
@@ -322,18 +268,6 @@ def chain(x, y):
 
 functions = {"eager": chain, "scripted": torch.jit.script(chain)}
 """
-
-
-def test_neither_environment_holds_what_only_the_other_needs(environments):
-    old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[1:])
-    names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
-    assert "nvidia-cublas-cu11" in names[0] - names[1]
-    assert "nvidia-cublas" in names[1] - names[0]
-    for release, lane in RELEASES:
-        folder = environments / f"{release}-py{lane}"
-        freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", str(folder / "bin" / "python")]
-        found = ran(*freeze).stdout.split()
-        assert sorted(found) == sorted(packages_of(folder))
 
 
 def test_an_installed_torch_recorded_under_another_release_says_so(command, suite):
