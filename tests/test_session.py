@@ -22,6 +22,8 @@ from rich.console import Console
 from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
+from torch_history.cli.run import Asked
+from torch_history.cli.running import Run
 from torch_history.measuring import recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
@@ -451,6 +453,18 @@ def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number,
     assert all(anchor is None or anchor in group for group in measured)
     assert len(groups) <= max(1, -(-number // (AT_ONCE - 1 - shared)))
     assert len(in_sessions(releases[:AT_ONCE], shared, anchor=-1)) == (2 if number >= AT_ONCE else 1)
+
+
+def test_sessions_that_share_a_budget_say_beforehand_what_each_has(said):
+    plans = []
+    asked = Asked(budget=600.0, tells=False)
+    run: Any = SimpleNamespace(asked=asked, out=said, ran=False, request=SimpleNamespace(device="cpu"))
+    run.plan_of = lambda releases, anchor: Plan((), "", "", (), 1)
+    run._session = lambda plan, last: plans.append(plan) or SimpleNamespace(launches=list)  # type: ignore[func-returns-value]
+    groups: Any = [[SimpleNamespace(tag=tag)] for tag in "ab"]
+    Run.sessions(run, groups, None)
+    assert [plan.budget for plan in plans] == pytest.approx([300.0, 600.0], rel=0.01)
+    assert "2 sessions share the budget: 5 min each" in said.export_text()
 
 
 def test_an_anchor_is_compared_with_no_neighbour():

@@ -32,6 +32,7 @@ from ..measuring.conditions import business
 from ..measuring.fleet import planning
 from ..measuring.machine_records import use
 from ..measuring.plan import Arm, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
+from ..measuring.progress import minutes
 from ..measuring.reuse import taken_words
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload, RecorderEnvironment
@@ -174,6 +175,9 @@ class Run:
         """Measures groups with the `anchor`, says of each pair what changed after its last session; returns that."""
         asked, over = self.asked, self.asked.seconds_within(self.request.device)
         began, budget = time.monotonic(), asked.budget
+        if budget and len(groups) > 1:
+            each = minutes(budget / len(groups))
+            self.out.print(f"{len(groups)} sessions share the budget: {each} each. What one leaves goes to the next.")
         for number, group in enumerate(groups):
             later = anchored(groups[number + 1], anchor) if group is not groups[-1] else ()
             measured, passed = anchored(group, anchor), time.monotonic() - began

@@ -112,8 +112,9 @@ def left_words(left: Sequence[Effort], command: str) -> str:
     undecided, hopeless = sum(one.undecided for one in left), sum(one.hopeless for one in left)
     if undecided:
         minutes = max(1, math.ceil(sum(one.seconds for one in left) / 60))
-        once = f"measures {'it' if undecided == 1 else 'them'} once more, which is the least that tells a time"
-        does = once if sum(one.single for one in left) == undecided else "would probably decide that"
+        them = "it" if undecided == 1 else "them"
+        once = f"measures {them} once more, which is the least that tells a time"
+        does = once if sum(one.single for one in left) == undecided else f"would probably decide {them}"
         said.append(f"{_times(undecided)} inconclusive. {command} --budget {minutes}m {does}.")
     if hopeless:
         said.append(f"{_times(hopeless)} too noisy or too near the margin. Another session may decide: add --again.")
