@@ -63,12 +63,6 @@ def test_every_byte_and_count_that_differs_is_said(what):
     assert result.agreed == ["saved_tensors plain chain"]
 
 
-def test_kernels_are_compared_by_name_and_number():
-    result = compared(told(), recorded(kernels={"add<float>(float*, int)": 2}))
-    said = [(each.what, each.gpu, each.recorder) for each in result.differences]
-    assert said == [("kernel add<float>", 1, 2), ("kernel relu", 1, 0)]
-
-
 def test_what_a_library_launches_is_told_apart_and_what_pytorch_launches_is_still_compared():
     gpu = told(kernels={"relu": 1, "sm90_gemm": 2})
     inside = compared(gpu, recorded(kernels={"relu": 1}, library_calls={"cublasSgemm_v2": 2}))

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import compare, verdicts_of
-from torch_history.measuring.budget import FORECAST_FROM, TIMES, Effort, More, effort, forecast
+from torch_history.measuring.budget import TIMES, Effort, More, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 from .test_verdicts import launch
@@ -60,11 +60,6 @@ def test_what_other_sessions_stored_is_told_with_a_session_as_compare_tells_it()
     assert told == {"'one'"}
     assert (found.series, found.undecided) == (2, 1)
     assert effort(ours, [("a", "b")]).undecided == 2
-
-
-def test_what_scatters_too_much_is_given_up_and_counted():
-    found = effort(launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, FORECAST_FROM), [("a", "b")])
-    assert (found.series, found.undecided, found.hopeless, found.cases) == (1, 0, 1, {})
 
 
 def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_tell():
