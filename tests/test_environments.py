@@ -63,6 +63,7 @@ class FakeUv:
         self.failing: dict[str, BaseException] = {}
         self.frozen = "torch==2.0.1\nnumpy==1.26.4\nnvidia-nccl-cu12==2.14.3\n"
         self.resolved = ["torch==2.0.1", "numpy==1.26.4"]
+        self.constraints = ""
         self.began = threading.Event()
         self.seconds = 0.0
 
@@ -74,11 +75,14 @@ class FakeUv:
             python.parent.mkdir(parents=True)
             python.symlink_to(sys.executable)
         if step == "pip install":
-            package = Path(arguments[arguments.index("--python") + 1]).parents[1] / "lib" / "torch.py"
-            package.parent.mkdir()
-            package.write_text("half of it")
+            beside = Path(arguments[arguments.index("--python") + 1]).parents[1] / "lib"
+            folder = Path(arguments[arguments.index("--target") + 1]) if "--target" in arguments else beside
+            folder.mkdir(exist_ok=True)
+            (folder / "torch.py").write_text("half of it")
             self.began.set()
             time.sleep(self.seconds)
+        if "--constraint" in arguments:
+            self.constraints = Path(arguments[arguments.index("--constraint") + 1]).read_text()
         if step in self.failing:
             raise self.failing[step]
         answers = {"pip freeze": self.frozen, "pip compile": self.pylock(), "python find": sys.executable}

@@ -3,8 +3,6 @@
 import contextlib
 import re
 import subprocess
-from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,47 +17,17 @@ from torch_history.releases.uv import run_uv, told
 from torch_history.store import own as skipped
 from torch_history.system.errors import SessionError
 
+from .test_environments import FakeUv
+
 PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
 ASKED = ("torchvision",)
 WANTED = added.Wanted("v2.14.1 on Python 3.11", "3.11", PACKAGES, ASKED)
-ANSWER = """
-[[packages]]
-name = "torch"
-version = "2.14.1"
-wheels = [{ url = "x", size = 500000000 }]
-[[packages]]
-name = "pillow"
-version = "11.0.0"
-wheels = [{ url = "c" }]
-[[packages]]
-name = "torchvision"
-version = "0.29.1"
-wheels = [{ url = "a", size = 7000000 }, { url = "b", size = 8000000 }]
-"""
-
-
-class PlayedUv:
-    constraints = ""
-
-    def __init__(self) -> None:
-        self.calls: list[Sequence[str]] = []
-        self.failing: dict[str, str] = {}
-
-    def __call__(self, arguments: Sequence[str], **_: Any) -> str:
-        self.calls.append(arguments)
-        step = arguments[1]
-        if step == "compile":
-            self.constraints = Path(arguments[arguments.index("--constraint") + 1]).read_text()
-        else:
-            Path(arguments[arguments.index("--target") + 1], "torchvision").mkdir(parents=True)
-        if step in self.failing:
-            raise subprocess.CalledProcessError(2, ["uv"], output="", stderr=self.failing[step])
-        return ANSWER
 
 
 @pytest.fixture
-def uv(monkeypatch) -> PlayedUv:
-    played = PlayedUv()
+def uv(monkeypatch) -> FakeUv:
+    played = FakeUv()
+    played.resolved = ["torch==2.14.1", "pillow==11.0.0", "torchvision==0.29.1"]
     monkeypatch.setattr(added, "run_uv", played)
     return played
 
@@ -70,20 +38,20 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path, uv):
     assert list(uv.calls[1][-2:]) == ["pillow==11.0.0", "torchvision==0.29.1"]
     assert all("--no-build" in call for call in uv.calls), "a source that is built could run anything"
     assert [each.name for each in tmp_path.iterdir()] == [added.FOLDER], "nothing of the release itself is touched"
-    assert (path / "torchvision").exists()
+    assert (path / "torch.py").exists()
     assert WANTED.add(tmp_path, 0) == path
     assert len(uv.calls) == 2
     assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
 
 
-@pytest.mark.parametrize("step", ["compile", "install"])
+@pytest.mark.parametrize("step", ["pip compile", "pip install"])
 def test_what_fails_is_told_and_leaves_nothing(tmp_path, uv, step):
-    uv.failing[step] = "No solution found"
+    uv.failing[step] = subprocess.CalledProcessError(2, ["uv"], output="", stderr="No solution found")
     with pytest.raises(AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution"):
         WANTED.add(tmp_path, 0)
     assert not list(tmp_path.glob("added/*"))
     uv.failing.clear()
-    assert (WANTED.add(tmp_path, 0) / "torchvision").exists()
+    assert (WANTED.add(tmp_path, 0) / "torch.py").exists()
 
 
 @pytest.mark.parametrize(
