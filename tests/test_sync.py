@@ -48,7 +48,7 @@ def wheel(version: str, cuda: str) -> bytes:
 
 
 class Index:
-    """What the server answers: the page of torch, and its wheels in pieces, or whole. `answer` stands for any page."""
+    """What the server answers: the page of a project, and wheels in pieces, or whole. `answer` stands for any page."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, dict[str, Any]]] = {}
@@ -61,12 +61,13 @@ class Index:
         for tag in tags or ("cp311-cp311-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_28_x86_64"):
             self.files[f"torch-{version}-{tag}.whl"] = (wheel(version, cuda), {"upload-time": DAY, **more})
 
-    def page(self) -> bytes:
+    def page(self, project: str) -> bytes:
         files = [
             {"filename": name, "url": f"/files/{name}", "hashes": {}, "size": len(data), **more}
             for name, (data, more) in self.files.items()
+            if name.partition("-")[0] == project.replace("-", "_")
         ]
-        return json.dumps({"meta": {"api-version": "1.1"}, "name": "torch", "versions": [], "files": files}).encode()
+        return json.dumps({"meta": {"api-version": "1.1"}, "name": project, "versions": [], "files": files}).encode()
 
 
 @pytest.fixture
@@ -78,8 +79,8 @@ def index() -> Iterator[Index]:
             status, kind, data, piece = 404, "text/plain", b"", None
             if held.answer:
                 status, kind, data = held.answer
-            elif self.path.rstrip("/").endswith("/torch"):
-                status, kind, data = 200, "application/vnd.pypi.simple.v1+json", held.page()
+            elif self.path.startswith("/simple/"):
+                status, kind, data = 200, "application/vnd.pypi.simple.v1+json", held.page(self.path.split("/")[2])
             elif self.path.startswith("/files/"):
                 status, kind, data = 200, "application/octet-stream", held.files[self.path.removeprefix("/files/")][0]
                 piece = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")) if held.pieces else None

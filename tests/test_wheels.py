@@ -3,11 +3,8 @@
 import datetime
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import requests
 
 from tools import wheel_files
 from torch_history.releases import wheels
@@ -16,6 +13,7 @@ from torch_history.releases.environments import MARK
 from torch_history.system.errors import UserError
 
 from .processes import ROOT
+from .test_sync import index  # noqa: F401  a fixture
 
 VERSION = "__version__ = '9.0.0'\ncuda: Optional[str] = '12.6'\ngit_version = 'abc123'\nhip: Optional[str] = None\n"
 CMAKE = 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")\n'
@@ -49,36 +47,23 @@ def install(packages: Path, name: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.fixture
-def index(tmp_path, monkeypatch) -> str:
-    """An index with both packages, whose files a releases.lock in `tmp_path` names."""
+def address(tmp_path, index) -> str:  # noqa: F811
+    """That of an index with both packages, whose files a releases.lock in `tmp_path` names."""
     torch = "torch-9.0.0-cp311-cp311-manylinux_2_28_x86_64.whl"
     digests = {torch: "0" * 64, "nvidia_nccl_cu12-2.1-py3-none-manylinux2014_x86_64.whl": "1" * 64}
     hashes = "".join(f'"{name}" = "{digest}"\n' for name, digest in digests.items())
     entry = '"v9.0.0 py3.11" = ["nvidia-nccl-cu12==2.1", "torch==9.0.0"]'
     (tmp_path / "releases.lock").write_text(f"{entry}\n\n[sha256]\n{hashes}")
-
-    def page(self: Any, project: str, timeout: float) -> Any:
-        if not self.endpoint.startswith("http://index.example"):
-            raise requests.ConnectionError
-        files = [
-            SimpleNamespace(
-                filename=name, project=project, version=name.split("-")[1], size=1000, digests={"sha256": digest}
-            )
-            for name, digest in digests.items()
-            if name.startswith(project.replace("-", "_"))
-        ]
-        return SimpleNamespace(packages=files)
-
-    monkeypatch.setattr(wheel_files.PyPISimple, "get_project_page", page)
-    return "http://index.example/simple/"
+    index.files |= {name: (bytes(1000), {"hashes": {"sha256": digest}}) for name, digest in digests.items()}
+    return str(index.address)
 
 
 AXIS = Axis([Release("9.0.0", datetime.date(2030, 1, 1), "index", ("3.11",), "12.6")])
 
 
-def test_facts_are_what_lies_in_the_environment(index, tmp_path, env):
+def test_facts_are_what_lies_in_the_environment(address, tmp_path, env):
     said: list[str] = []
-    found = wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, said.append)["v9.0.0"]
+    found = wheel_files.update(tmp_path / wheels.FILE, AXIS, env, address, said.append)["v9.0.0"]
     assert (found.cuda, found.commit, found.cxx11_abi, found.glibc) == ("12.6", "abc123", False, "2.17")
     assert found.architectures == ("sm_70", "sm_80", "sm_90a", "compute_90")
     assert found.libraries == {"libtorch_cuda.so": len(CUDA), "libtorch_python.so": len(PYTHON)}
@@ -90,20 +75,20 @@ def test_facts_are_what_lies_in_the_environment(index, tmp_path, env):
     assert said == ["v9.0.0 was read."]
 
 
-def test_environment_that_lacks_a_package_of_the_lock_is_refused(index, tmp_path, env):
+def test_environment_that_lacks_a_package_of_the_lock_is_refused(address, tmp_path, env):
     """As one has it whose torch was taken from another index."""
     next(env.glob("**/nvidia_nccl_cu12-2.1.dist-info/RECORD")).unlink()
     with pytest.raises(UserError, match=r"lacks nvidia-nccl-cu12, which releases\.lock names"):
-        wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, print)
+        wheel_files.update(tmp_path / wheels.FILE, AXIS, env, address, print)
 
 
-def test_an_index_with_other_files_or_out_of_reach_is_refused(index, tmp_path, env):
+def test_an_index_with_other_files_or_out_of_reach_is_refused(address, tmp_path, env):
     path, lock = tmp_path / wheels.FILE, tmp_path / "releases.lock"
     with pytest.raises(UserError, match=r"What v9\.0\.0 downloads cannot be read \(ConnectionError\)"):
         wheel_files.update(path, AXIS, env, "http://127.0.0.1:9/", print)
     lock.write_text(re.sub(r'"[0-9a-f]{64}"', f'"{"5" * 64}"', lock.read_text()))
     with pytest.raises(UserError, match=r"no file of .* whose sha256 is in releases.lock"):
-        wheel_files.update(path, AXIS, env, index, print)
+        wheel_files.update(path, AXIS, env, address, print)
     assert not path.exists()
 
 
