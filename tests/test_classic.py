@@ -23,46 +23,25 @@ from torch_history.site import asv_dashboard
 from torch_history.system.errors import UserError
 from torch_history.system.scratch import mark
 
-from .processes import ROOT
-from .result_files import benchmark, write_axis, write_benchmarks, write_machine, write_release
+from .lab import VARIANTS, write_few
+from .result_files import write_machine
 
-VERSIONS = ("2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.5.1", "2.6.0", "2.7.0", "2.7.1", "2.8.0", "2.9.0")
 MACHINE, OTHER = "test-box", "another-box"
-"""The second has few releases of the times, and bytes from 0 on."""
-
-TIME = "intersection.Small.track_time"
-BYTES = "intersection.Small.track_peak"
-VARIANTS = ["'eager'", "'scripted'", "'in_place'"]
-
-
-def seconds(position: int) -> list[float | None]:
-    """Per variant: v2.5.0 failed, in_place was not there at first, scripted got slower after v2.4.0."""
-    if VERSIONS[position] == "2.5.0":
-        return [None, None, None]
-    noise = 1 + 0.001 * (position % 3)
-    slower = 2.0 if position > 4 else 1.0
-    in_place = math.nan if position < 2 else 4e-6 * noise
-    return [2e-5 * noise, 1e-5 * noise * slower, in_place]
+TIME = "intersection.Intersection.track_time"
+PEAK = "intersection.Intersection.track_peak_memory"
 
 
 def write_results(root: Path) -> Config:
-    """A results tree of two machines, and the configuration that asv would have loaded for it."""
-    results = root / "results"
-    dates = {version: f"{2023 + i // 4}-{1 + 3 * (i % 4):02}-15" for i, version in enumerate(VERSIONS)}
-    axis = write_axis(root / "releases.toml", dates)
-    listed = {TIME: benchmark(TIME, "1", [VARIANTS], "seconds"), BYTES: benchmark(BYTES, "1", [], "bytes")}
-    listed[TIME] |= {"param_names": ["variant"], "type": "time"}
-    listed[BYTES] |= {"param_names": []}
-    write_benchmarks(results, listed)
-    for name, versions in ((MACHINE, VERSIONS), (OTHER, VERSIONS[:9])):
-        write_machine(results / name, cpu="Xeon(R) @ 2.10GHz / µ <&> 'q'")
-        for position, version in enumerate(versions):
-            size = None if version == "2.3.0" else 7_000_000 + 1000 * position
-            numbers = {TIME: seconds(position)}
-            numbers[BYTES] = [size if name == MACHINE else 7_000_000 * (position > 4)]
-            write_release(results / name, f"v{version}", "release-py3.11", (), listed, numbers)
-    conf = Config.from_json(json.loads((ROOT / "asv.conf.json").read_text(encoding="utf-8")))
-    conf.repo, conf.results_dir, conf.html_dir = str(axis), str(results), str(root / "unused")
+    """Results of two machines, and the configuration that asv would have loaded for them. The second has no times, and bytes
+    from 0 and from none on."""
+    conf = write_few(root, 10, machines=(MACHINE, OTHER))
+    for path in (root / "results").glob("*/machine.json"):
+        write_machine(path.parent, cpu="Xeon(R) @ 2.10GHz / µ <&> 'q'")
+    for number, path in enumerate(sorted((root / "results" / OTHER).glob("v*.json"))):
+        found = json.loads(path.read_text())
+        found["results"][PEAK][0][:2] = 7_000_000 * (number > 4), 7_000_000 if number else math.nan
+        found["results"].pop(TIME)
+        path.write_text(json.dumps(found))
     return conf
 
 
@@ -141,17 +120,17 @@ def test_every_page_works_without_a_network(address: str, browser: Any) -> None:
     page.locator("#summarygrid-display .benchmark-plot canvas").nth(2).wait_for()
     page.goto(f"{address}#{TIME}")
     page.locator("#main-graph canvas.flot-base").wait_for()
-    page.locator("#main-graph .legendLabel").nth(2).wait_for()
+    page.locator("#main-graph .legendLabel").nth(4).wait_for()
     legend = [text.strip() for text in page.locator("#main-graph .legendLabel").all_inner_texts()]
-    assert legend == ["variant-eager", "variant-scripted", "variant-in_place"]
+    assert legend == [f"variant-{variant}" for variant in VARIANTS["intersection"]]
     page.goto(f"{address}#/summarylist")
     page.locator("#summarylist-body tbody tr").nth(3).wait_for()
     assert page.locator("#summarylist-navigation .btn.active").all_inner_texts() == ["test-box"]
     page.goto(f"{address}#/regressions")
     page.locator("#regressions-body td", has_text="from 0").wait_for()
     assert not re.search("Infinity|NaN", page.locator("#regressions-body").inner_text())
-    page.locator("#regressions-body td a", has_text=f"{TIME}('scripted')").click()  # one alone: another-box has too few
-    # Whoever leaves while asv still draws meets an error of its drawing: the graph of three lines goes, that of one comes.
+    page.locator("#regressions-body td a", has_text=f"{TIME}('scripted', 'small')").first.click()
+    # Whoever leaves while asv still draws meets an error of its drawing: the graph of five lines goes, that of one comes.
     page.locator("#main-graph .legendLabel").nth(1).wait_for(state="detached")
     page.locator("#main-graph .legendLabel").wait_for()
     assert page.locator("#graphdisplay-state-params .btn.active").all_inner_texts() == ["test-box"]
