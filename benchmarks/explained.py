@@ -69,7 +69,7 @@ def _in_another_process(workload: ModuleType, request: dict, step: dict, places:
     return dict(answers([("step", answered)], 1, math.inf, math.inf))["step"]
 
 
-_REFUSED = (Unavailable, explain.CannotProfile, once.CannotLook, process.CommandFailed, start_up.Refused)
+_REFUSED = (Unavailable, once.CannotLook, process.CommandFailed, start_up.Refused)
 """What says in a sentence why a step cannot be done."""
 
 

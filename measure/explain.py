@@ -42,10 +42,6 @@ PERF_HERTZ = 2_999
 OF_THE_CLOCK = ("<built-in method time.perf_counter>", "<built-in method time.process_time>")
 
 
-class CannotProfile(Exception):
-    """This cannot be looked at here; the text is one sentence that says why."""
-
-
 def seconds(call: Callable[[], object], length: float) -> dict:
     """The quickest stretch, as in clock.py, within `length` seconds of the processor, in seconds a call: `wall`, and `cpu`
     of all threads."""
@@ -103,7 +99,7 @@ def by_operator(call: Callable[[], object], length: float) -> dict:
         row[0] += event.self_cpu_time_total * 1e-6 / calls
         row[1] += 1.0 / calls
     if not rows:
-        raise CannotProfile(f"the profiler of torch {torch.__version__} recorded nothing")
+        raise once.CannotLook(f"the profiler of torch {torch.__version__} recorded nothing")
     return {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
 
 
@@ -169,13 +165,13 @@ def _function(path: str, name: str) -> str:
 def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
     """Has `perf` write into `file` where the processor was while calls were made for `length` seconds; gives the `calls`.
 
-    Raises CannotProfile where perf is missing or not allowed to look.
+    Raises CannotLook where perf is missing or not allowed to look.
     """
     command = ["perf", "record", "-e", "cpu-clock", "-F", str(PERF_HERTZ), "-N", "-o", file, "-p", str(os.getpid())]
     try:
         perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except FileNotFoundError as error:
-        raise CannotProfile("perf is not installed: on Debian and Ubuntu the package linux-perf has it") from error
+        raise once.CannotLook("perf is not installed: on Debian and Ubuntu the package linux-perf has it") from error
     ends = time.monotonic() + 10
     while perf.poll() is None and not os.path.exists(file) and time.monotonic() < ends:
         time.sleep(0.02)
@@ -187,7 +183,7 @@ def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
     perf.send_signal(signal.SIGINT)
     said = perf.communicate()[1].decode(errors="replace").strip()
     if not os.path.exists(file) or not os.path.getsize(file):
-        raise CannotProfile(f"perf recorded nothing: {' '.join(said.split())[:200]}")
+        raise once.CannotLook(f"perf recorded nothing: {' '.join(said.split())[:200]}")
     return {"calls": calls}
 
 

@@ -27,7 +27,7 @@ KERNEL, UNNAMED = "[kernel]", "[code made at run time]"
 def running(call: Callable[[], object], length: float, file: str) -> dict:
     """`samples`: a library's path -> offset in the file -> samples of `perf` within `length` seconds. `operators`: name ->
     [share of the operators' own time, calls a call, share with all that it calls]. `functions`: name -> [calls a call,
-    digest]; that of a function outside site-packages is empty. Raises CannotProfile where perf cannot look."""
+    digest]; that of a function outside site-packages is empty. Raises CannotLook where perf cannot look."""
     explain.by_symbol(call, length, file)
     samples = _samples(file, [one for one in mapped() if "x" in one[2]])
     os.unlink(file)

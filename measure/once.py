@@ -214,7 +214,7 @@ def command(words: list, folder: str, look: bool) -> dict:
 
 
 class CannotLook(Exception):
-    """This step cannot be looked into; the text says why."""
+    """This cannot be looked at or into here; the text is one sentence that says why."""
 
 
 def _told(before: list, after: list, folder: str = "") -> dict:
