@@ -136,8 +136,3 @@ def listed(mark: Path) -> list[str]:
     if not isinstance(packages, list) or not all(isinstance(each, str) for each in packages):
         raise ValueError("its packages are no list of names")
     return packages
-
-
-def packages_in(environment: Path) -> set[str]:
-    """name==version of everything that was added to a release's environment. Raises ValueError where a mark is damaged."""
-    return {package for mark in environment.glob(f"{FOLDER}/*/{MARK}") for package in listed(mark)}

@@ -373,17 +373,15 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
 
 def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> list[str]:
     """Removes the environments in `root` whose release's tag is `wanted`, of one `lane` or of all, and from our own cache
-    the packages that no other environment has, but not from one that UV_CACHE_DIR names. Returns their names."""
+    the packages that no environment has, but not from one that UV_CACHE_DIR names. Returns their names."""
     removed: list[str] = []
-    packages: set[str] = set()
     for folder in (each for each in _made(root, lane) if wanted(_tag(each))):
         with _locked(folder):
             if folder.exists():
-                packages |= _packages_in(folder)
                 _remove(folder)
                 removed.append(folder.name)
-    if removed:
-        _clean(root / CACHE, packages.difference(*map(_packages_in, root.glob("v*-py*/"))))
+    if removed and (root / CACHE).exists():
+        _clean(root / CACHE)
     return removed
 
 
@@ -422,21 +420,12 @@ def _tag(folder: Path) -> str:
     return folder.name.rpartition("-py")[0]
 
 
-def _packages_in(folder: Path) -> set[str]:
-    """name==version of everything in an environment; nothing where its mark is damaged."""
+def _clean(place: Path) -> None:
+    """Removes from our own cache, by their names, packages of which no environment has a file, and what killed installations
+    left there."""
+    option, about = ["--cache-dir", str(place.resolve())], place.glob("archive-v*/*/*.dist-info/METADATA")
     try:
-        return {*packages_of(folder), *added.packages_in(folder)}
-    except ValueError:
-        return set()
-
-
-def _clean(place: Path, packages: Iterable[str]) -> None:
-    """Removes packages from our own cache by their names, and what killed installations left there."""
-    if not place.exists():
-        return
-    option = ["--cache-dir", str(place.resolve())]
-    try:
-        forget(option, {package.partition("==")[0] for package in packages})
+        forget(option, {path.parent.name.partition("-")[0] for path in about if path.stat().st_nlink == 1})
         run_uv(["cache", "prune", *option])
     except (subprocess.CalledProcessError, UserError) as error:
         why = getattr(error, "stderr", None) or error
