@@ -15,11 +15,11 @@ from typing import Any
 
 from packaging.version import Version
 
-from recorder.build import Built, build
+from recorder.build import Built
 from recorder.cards import cards
-from recorder.environments import create, python_for
 from tools.pages import write_into
 from torch_history.measuring.subjects import FOLDER
+from torch_history.measuring.upgrading.fits import made
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import prune
 from torch_history.system.files import write_atomically
@@ -102,9 +102,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 def installed(release: str) -> Built:
     """The recorder of a release, which is installed. Raises UserError where it cannot be."""
-    found = Axis.load(ROOT / "releases.toml").find(release)
-    python = python_for(found)
-    return build(create(found, python, ROOT / "env" / FOLDER / f"{found.tag}-py{python}"))
+    return made(Axis.load(ROOT / "releases.toml").find(release), ROOT / "env" / FOLDER, print)
 
 
 def printed(built: Built, script: str, *words: str, card: str = "", **variables: str) -> str:
