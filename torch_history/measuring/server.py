@@ -3,8 +3,8 @@ Those of a round are open together, so that one case is measured on all releases
 
 import contextlib
 import datetime
+import itertools
 import os
-import queue
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -102,27 +102,18 @@ class Server(contextlib.AbstractContextManager["Server"]):
 
 
 def prepare_all(servers: Sequence[Server], processors: Collection[int]) -> None:
-    """Prepares them beside each other: nothing is timed meanwhile. Where this process is kept on one processor, each of
-    `processors` has one at a time. Raises what one of them raised, or an interruption, after all are stopped."""
-    free: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for processor in processors:
-        free.put(processor)
+    """Prepares them beside each other: nothing is timed meanwhile. Where this process is kept on one processor, they are
+    shared out among `processors`. Raises what one of them raised, or an interruption, after all are stopped."""
     kept = len(os.sched_getaffinity(0)) == 1 < len(processors)
 
-    def prepare(server: Server) -> None:
-        if not kept:
+    def prepare(server: Server, processor: int) -> None:
+        with server.on(processor) if kept else contextlib.nullcontext():
             server.prepare()
-            return
-        processor = free.get()
-        try:
-            with server.on(processor):
-                server.prepare()
-        finally:
-            free.put(processor)
 
     with ThreadPoolExecutor(len(processors)) as pool:
         try:
-            for task in as_completed([pool.submit(prepare, server) for server in servers]):
+            pairs = zip(servers, itertools.cycle(processors), strict=False)
+            for task in as_completed([pool.submit(prepare, *pair) for pair in pairs]):
                 task.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -62,7 +62,7 @@ def ask_in_turns(
             at_once = int(min(_available() / MOST_HELD, len(servers), len(processors)))
             apart = processors[:at_once] if at_once > 1 else ()
             with untimed():
-                waiting = _ready(servers, apart, lambda server: asking.submit(_ask, server, benchmark, index))
+                waiting = _ready(servers, apart, lambda server: asking.submit(_ask, server, benchmark, index), quiet)
             overhead, over = time.monotonic() - began, time.monotonic()
             while waiting:
                 _take(waiting, overhead, quiet)
@@ -77,7 +77,9 @@ def ask_in_turns(
             raise
 
 
-def _ready(servers: Sequence[Server], processors: Sequence[int], ask: Callable[[Server], object]) -> list[Server]:
+def _ready(
+    servers: Sequence[Server], processors: Sequence[int], ask: Callable[[Server], object], quiet: Quiet
+) -> list[Server]:
     """Begins to `ask` each server, on each of `processors` one at a time. Returns those whose processes wait for their turn;
     for which there is no memory at once, those take all their turns alone."""
     waiting, left = [], len(servers)
@@ -91,8 +93,10 @@ def _ready(servers: Sequence[Server], processors: Sequence[int], ask: Callable[[
         left -= len(batch)
         for server, of in zip(batch, held, strict=True):
             if of is not None and of * left > MEMORY_SHARE * _available():
-                while _take_alone(server) and _finish([server], ALONE):
-                    pass
+                alone = [server]
+                while alone:
+                    _take(alone, 0.0, quiet)
+                    alone = _finish(alone, ALONE)
             elif of is not None:
                 waiting.append(server)
     return waiting
@@ -110,17 +114,6 @@ def _ask(server: Server, benchmark: dict[str, Any], index: int) -> None:
     except BaseException as error:
         failure = error
     server.turns.end(failure)
-
-
-def _take_alone(server: Server) -> bool:
-    """The turns of one metric. Returns whether the process has not ended meanwhile."""
-    began, taken = time.monotonic(), 0
-    while taken < LEAST_TURNS or (taken < MOST_TURNS and time.monotonic() - began < MOST_SECONDS / 20):
-        server.turns.tell(TAKE)
-        if server.turns.next() is None:
-            return False
-        taken += 1
-    return True
 
 
 def _finish(servers: Sequence[Server], word: bytes, at_once: int = 1) -> list[Server]:
