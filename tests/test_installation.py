@@ -140,7 +140,8 @@ def test_prune_leaves_what_other_projects_use(conf, wheels, tmp_path, monkeypatc
     assert listing(tmp_path / "theirs") == theirs
 
 
-def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, wheels):
+def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, wheels, monkeypatch):
+    monkeypatch.setenv("UV_LINK_MODE", "symlink")  # by which what is in use would have no other name
     lock_all(wheels, "v2.1.0")
     other = install(conf, "v2.1.0")
     lock_all(wheels)
@@ -149,8 +150,7 @@ def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf, 
     (same,) = other.glob("lib/python*/site-packages/helper.py")
     assert helper.samefile(same)
     assert helper.stat().st_nlink == 3  # the two environments' and the cache's
-    (torch,) = folder.glob("lib/python*/site-packages/torch.py")
-    assert torch.stat().st_nlink == 2
+    assert [path.stat().st_nlink for path in folder.glob("lib/python*/site-packages/torch.py")] == [2]
     assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1") == [NAME]
     kept = {path.name for path in Path("env", CACHE, "archive-v0").rglob("*.py")}
     assert same.stat().st_nlink == 2

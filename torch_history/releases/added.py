@@ -91,7 +91,7 @@ class Wanted:
         """Installs what is needed, unless that is there whole, beside an environment which the open file `lock` locks;
         returns what to put on the path. Raises AddingError."""
         folder = folder_of(environment, self.requirements)
-        path = folder / "site-packages"
+        path, python = folder / "site-packages", str(environment / "bin" / "python")
         damaged = intact.damage(folder) if (folder / MARK).exists() else None
         if damaged == {}:
             return path
@@ -100,7 +100,7 @@ class Wanted:
             shutil.rmtree(folder, ignore_errors=True)
             path.mkdir(parents=True)
             if found:
-                what = ["--python", str(environment / "bin" / "python"), "--target", str(path)]
+                what = ["--link-mode", "hardlink", "--python", python, "--target", str(path)]
                 run_uv(["pip", "install", *what, "--no-deps", "--no-build", *self.options, *found], holding=[lock])
 
         try:

@@ -206,7 +206,7 @@ def install(
         (folder / LISTED).write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
         run_uv(["venv", "--allow-existing", "--python", interpreter, str(folder)], holding=holding)
         what = [plan.option, str(folder / LISTED), *options, *plan.arguments]
-        run_uv(["pip", "install", "--python", python, *what], holding=holding)
+        run_uv(["pip", "install", "--link-mode", "hardlink", "--python", python, *what], holding=holding)
 
     try:
         intact.install(folder, fresh, options, damaged)
