@@ -25,7 +25,7 @@ def no_code(request: pytest.FixtureRequest) -> Iterator[None]:
     from torch_history.analysis import code
     from torch_history.store import code as stored
 
-    cached = (code.same_code, code.is_nothing_new, code.is_built_apart, code.pair_of)
+    cached = (code.same_code, code.is_nothing_new, code.pair_of)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored, "here", lambda: Path("no code here"))
         for each in cached:

@@ -15,10 +15,6 @@ from .series import History
 BASES = {"cpu": "CPU measured", "recorder": "CUDA recorded", "cuda": "CUDA measured"}
 """Device of a lane -> the name of its column, in the order of the columns."""
 
-NO_GPU = "No GPU measured yet."
-
-NO_TIMES_ON_A_GPU = "Not known: only times can decide this claim, and none was measured on a GPU."
-
 
 @dataclass(frozen=True)
 class Answered:
@@ -78,8 +74,10 @@ class Row:
 def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certificate] = ()) -> list[Row]:
     """A row for each claim that was asked; that lane of a device decides in which the newest release was decided."""
     lanes, tags = list(lanes), [release.tag for release in axis.releases]
-    is_on_gpu = any(lane.setting.device == "cuda" for lane in lanes)
-    nothing = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "Not measured." if is_on_gpu else NO_GPU}
+    nothing = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "Not measured."}
+    if not any(lane.setting.device == "cuda" for lane in lanes):
+        nothing["cuda"] = "No GPU measured yet."
+    untimed = "Not known: only times can decide this claim, and none was measured on a GPU."
     found = []
     for question, claim in CLAIMS.items():
         of_question = (lane for lane in lanes if question in lane.words)
@@ -93,7 +91,7 @@ def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certifica
             device: _cell(question, device, of[device], _told(each, axis), certificates) or nothing[device]
             for device, each in histories.items()
         }
-        unknown = cells["cpu"], NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
+        unknown = cells["cpu"], untimed if claim.needs_times else "Not measured."
         newest, brief = (_advice(question, of, unknown, brief=brief) for brief in (False, True))
         advised = {tag: _advice(question, of, _not_on(tag, newest, unknown), tag) for tag in tags}
         found.append(Row(question, claim.words, cells, bands, *newest, brief, advised))

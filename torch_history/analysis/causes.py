@@ -280,7 +280,8 @@ def in_code(found: WhatChanged, old: Mapping[str, Any], new: Mapping[str, Any]) 
         libraries = [OUTSIDE.get(library, library) for library in found.outside]
         return f"outside PyTorch's code: the time is spent in {listed(libraries[:2])}"
     where = next((f" ({one.kernel}, {source_of(one)})" for one in found.functions[:1] if source_of(one)), "")
-    return f"{PLACEMENT if found.kind is Code.MOVED else UNMOVED}{where}"
+    # Another address is luck: where a linker put a loop. Nobody can act on it, and other processors need not show it.
+    return f"with the same instructions at {'another' if found.kind is Code.MOVED else 'the same'} address{where}"
 
 
 OUTSIDE = {"_multiarray_umath": "NumPy", "Python": "the interpreter", "libc": "the C library"}
@@ -402,11 +403,6 @@ def _is_of_same_binary(one: Known, series: Series) -> bool:
 def _ends(one: Known) -> Ends:
     return _version(one.old[1:]), _version(one.new[1:])
 
-
-PLACEMENT = "with the same instructions at another address"
-"""Luck: where a linker put a loop. Nobody can act on it, and other processors need not show it."""
-
-UNMOVED = "with the same instructions at the same address"
 
 LOST, GAINED = "it is no longer fused", "it is fused now"
 

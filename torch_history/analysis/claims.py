@@ -8,7 +8,7 @@ import statistics
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -483,19 +483,11 @@ def _passed_over(answered: Sequence[tuple[str, str]]) -> list[str]:
     return passed_over
 
 
-@dataclass(frozen=True)
-class Turn:
-    """An answer that changed from the last release of `before` to the first of `after`; `why`: the largest causes."""
-
-    old: str
-    new: str
-    before: str
-    after: str
-    why: str
-
-
-def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable[tuple[Step, str]]) -> list[Turn]:
-    """Where answers, (release, word) oldest first, changed; `happened` are the lane's steps with their sentences."""
+def turns(
+    question: str, answered: Sequence[tuple[str, str]], happened: Iterable[tuple[Step, str]]
+) -> list[dict[str, str]]:
+    """Where answers, (release, word) oldest first, changed from the last release of one to the first of another, and `why`:
+    the largest causes. `happened` are the lane's steps with their sentences."""
     position = {release: i for i, (release, _) in enumerate(answered)}
     claim = CLAIMS[question]
     moves: list[tuple[int, float, str]] = []
@@ -514,7 +506,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
             between = [move for move in moves if position[old] < move[0] <= position[new]]
             largest = sorted(between, key=lambda move: -move[1])[:CAUSES]
             why = " ".join(sentence for *_, sentence in largest) or NO_CAUSE
-            found.append(Turn(old, new, before, after, why))
+            found.append({"old": old, "new": new, "before": before, "after": after, "why": why})
     return found
 
 
@@ -532,7 +524,7 @@ def as_data(found: History, answered: Answers, happened: Sequence[tuple[Step, st
                 "question": question,
                 "words": claim.words,
                 "summary": f"{in_turn(words, setting.unmeasured)}.",
-                "turns": [asdict(turn) for turn in turns(question, words, happened)],
+                "turns": turns(question, words, happened),
                 "advice": [*advice.values()][-1],
                 "picture": _picture(found, question, claim.shown),
                 "answers": [

@@ -509,11 +509,10 @@ def is_nothing_new(environment: str, old: str, new: str) -> bool:
     return is_one_binary(*(stored.read(tag, environment.removeprefix(RELEASE)) for tag in (old, new)))
 
 
-@functools.cache
 def is_built_apart(tag: str) -> bool:
     """Whether a release's wheels of two environments are known to hold different binaries."""
-    found = [known for python in PYTHONS if (known := stored.read(tag, python))]
-    return any(not is_one_binary(found[0], other) for other in found[1:])
+    one, other = (f"{RELEASE}{python}" for python in PYTHONS)
+    return same_code((one, other), tag) is False
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """What does an upgrade from A to B cost? A verdict per series, from rounds that measured both: docs/verdicts.md."""
 
+import functools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,6 +106,7 @@ class Evidence:
         often = special.ndtri(POWER) * np.sqrt(self.error**2 + exact**2 / (2 * self.freedom))  # Johnson and Welch 1940
         return Judged(
             np.where(np.isnan(self.shift), 0, code).astype(np.uint8),
+            self.shift,
             np.where(same, half_of_same, half),
             np.where(same, 1 - 2 * ERROR_RATE, 1 - of_look),
             bounded(np.maximum(margin, exact) + often),
@@ -117,12 +119,25 @@ TOLD = (None, Verdict.SAME, Verdict.CANT_TELL, Verdict.SLOWER, Verdict.FASTER)
 
 @dataclass(frozen=True)
 class Judged:
-    """Of `Evidence`'s shape: `code` in TOLD, `half` of the interval, its `confidence`, and `detectable`."""
+    """Of `Evidence`'s shape, with its `shift`: `code` in TOLD, `half` of the interval, `confidence` and `detectable`."""
 
     code: NDArray[np.uint8]
+    shift: Array
     half: Array
     confidence: Array
     detectable: Array
+
+    @functools.cached_property
+    def ratio(self) -> tuple[Array, Array, Array]:
+        """new / old, and the ends of its interval."""
+        return bounded(self.shift), bounded(self.shift - self.half), bounded(self.shift + self.half)
+
+    def change(self, at: tuple[int, int], series: Series, old: float, new: float) -> Change | None:
+        """Of the series in a row on the releases in a column, with their levels; None where nothing compares the two."""
+        if verdict := TOLD[self.code[at]]:
+            ratio, low, high = (float(of[at]) for of in self.ratio)
+            return Change(series, verdict, old, new, ratio, low, high, confidence=float(self.confidence[at]))
+        return None
 
 
 LEAST_STEP, STEP, STEPS = 0.002, 0.03, 255  # of halves of intervals: the least, how much more the next is, how many
@@ -243,16 +258,11 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
     evidence = evidence_between(fit, [(old, new)])
     said = evidence.judged(error_rates(evidence))
     for i, series in enumerate(fit.levels):
-        verdict = TOLD[said.code[i, 0]]
-        if verdict is None:
-            continue
         seen = [observations(found[series], tag) for tag in (old, new)]
-        shift, half = evidence.shift[i], said.half[i]
-        levels, counts = (fit.shown(series, old), fit.shown(series, new)), (len(seen[0]), len(seen[1]))
-        ratio = float(bounded(shift)[0]), float(bounded(shift - half)[0]), float(bounded(shift + half)[0])
-        disturbed = sum(one.disturbed for side in seen for one in side)
-        change = Change(series, verdict, *levels, *ratio, counts, disturbed=disturbed)
-        yield series, replace(change, confidence=float(said.confidence[i, 0]), detectable=float(said.detectable[i, 0]))
+        if all(seen) and (change := said.change((i, 0), series, fit.shown(series, old), fit.shown(series, new))):
+            disturbed = sum(one.disturbed for side in seen for one in side)
+            counts, detectable = (len(seen[0]), len(seen[1])), float(said.detectable[i, 0])
+            yield series, replace(change, launches=counts, disturbed=disturbed, detectable=detectable)
 
 
 def judge(series: Series, before: Pairs, after: Pairs) -> Change:

@@ -37,8 +37,6 @@ ONCE = (
 )
 """Times of what a process does once, for each of which a new process is needed."""
 
-EXPLAINABLE = (*TIMES, *ONCE, *COUNTED)
-
 SCRIPT_TURNS = 2
 SCRIPT_SECONDS = 120.0
 
@@ -63,7 +61,8 @@ def changed(results: Path, machine: str, environment: str, old: str, new: str, m
 
 def suites_series(side: Side, root: Path, environment: str) -> list[Series]:
     """Every series of the suite's questions that can be explained, as the release lists them. Raises LaunchFailed."""
-    benchmarks = [one for one in sources.here() if Series(environment, one, ()).metric in EXPLAINABLE]
+    explainable = (*TIMES, *ONCE, *COUNTED)
+    benchmarks = [one for one in sources.here() if Series(environment, one, ()).metric in explainable]
     listed = cases(side, root, sorted({one.partition(".")[0] for one in benchmarks}))
     return [one for name in benchmarks for one in _series(name, listed[name.partition(".")[0]].cases, environment)]
 

@@ -41,9 +41,8 @@ POLICY = (
 """The Content-Security-Policy of every page: scripts from files beside it alone, none in a page, and no eval. `file:`
 is for pages opened from disk, where a browser may take nothing for `'self'`. Flot writes styles in the page."""
 
-_LIBRARY = re.compile(
-    r'"https://[^"]+/([^"/]+\.(?:js|css))"[^>]*>'
-)  # the end of a tag that loads a file from another host
+# The end of a tag that loads a file from another host.
+_LIBRARY = re.compile(r'"https://[^"]+/([^"/]+\.(?:js|css))"[^>]*>')
 
 _SCRIPTS = {
     "regressions.js": ("factor.toFixed(2) + 'x'", "isFinite(factor) ? factor.toFixed(2) + 'x' : 'from 0'"),

@@ -63,16 +63,12 @@ class Lane:
         of = {"times": typical.TIMES, "memory": typical.MEMORY}
         return {name: sorted(typical.main(self.found, metrics)) for name, metrics in of.items()}
 
-    @functools.cached_property
-    def changes(self) -> dict[str, dict[str, Any]]:
-        """What each release changed against the `old` one before: `tally` by verdict, and the places of what `changed`."""
-        found = {}
-        for old, new in itertools.pairwise(self.releases):
-            changes = self.decided(old, new)
-            tally = Counter(change.verdict.words for change in changes)
-            changed = [self.place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST]
-            found[new] = {"old": old, "tally": tally, "changed": changed}
-        return found
+    def changes(self, old: str, new: str) -> dict[str, Any]:
+        """What a release changed against the `old` one before: `tally` by verdict, and the places of what `changed`."""
+        changes = self.decided(old, new)
+        tally = Counter(change.verdict.words for change in changes)
+        changed = [self.place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST]
+        return {"old": old, "tally": tally, "changed": changed}
 
     @functools.cached_property
     def answers(self) -> dict[str, dict[str, claims.Answer]]:
@@ -278,7 +274,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NO_PLACES) -> dic
         "series": [pairs.key(series) for series in lane.found],
         "evidence": [_evidence(one) for one in lane.evidence if one.environment == lane.environment],
         "unconfirmed": [[[one.benchmark, *one.plain], *pair] for pair, of in lane.unconfirmed.items() for one in of],
-        "changes": [lane.changes.get(tag) for tag in lane.releases],
+        "changes": [None, *itertools.starmap(lane.changes, itertools.pairwise(lane.releases))],
         "steps": [
             {
                 "series": lane.place[step.series],

@@ -4,31 +4,24 @@ numbered like `itertools.combinations`."""
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import NamedTuple
 
 from ..analysis import verdicts
 from ..analysis.power import alone_in, tied
 from ..analysis.series import History, Pairs, Series
-from ..analysis.verdicts import TOLD, Change, Evidence, bounded, error_rates, evidence_between
+from ..analysis.verdicts import Change, Evidence, Judged, error_rates, evidence_between
 from . import typical
 
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A time on all pairs: `code` and `confidence` as `Judged` has them, and the `ratio` with its ends; and its level on
-    each release as it is `shown`, NaN where it has none."""
+class Timed(NamedTuple):
+    """A time: what is `judged` of its question on all pairs, its `row` there, and its level on each release as it is
+    `shown`, NaN where it has none."""
 
-    code: Any
-    confidence: Any
-    ratio: Any
-    low: Any
-    high: Any
-    shown: Any
+    judged: Judged
+    row: int
+    shown: list[float]
 
 
 class EveryPair:
@@ -48,14 +41,10 @@ class EveryPair:
             said = evidence.judged(error_rates(evidence))
             self.typical[question] = typical.means(list(fit.levels), evidence, clocks)
             self.shifts[question] = dict(zip(fit.sessions, fit.shifts.tolist(), strict=True))
-            shift, half = evidence.shift, said.half
-            ends = (bounded(shift), bounded(shift - half), bounded(shift + half))
-            of_pairs: list[Any] = [said.code, said.confidence, *ends]
-            for i, (series, of) in enumerate(fit.levels.items()):
-                shown = np.full(len(self.tags), math.nan, np.float32)
-                for place in of.releases:
-                    shown[self.tags.index(fit.releases[place])] = fit.shown(series, fit.releases[place])
-                self.timed[series] = Timed(*[*(of[i] for of in of_pairs), shown])
+            for row, (series, of) in enumerate(fit.levels.items()):
+                known_on = {fit.releases[place] for place in of.releases}
+                shown = [fit.shown(series, tag) if tag in known_on else math.nan for tag in self.tags]
+                self.timed[series] = Timed(said, row, shown)
         self.states = {series: _states(series, of, self.tags) for series, of in found.items()}
         self._untied: dict[tuple[Series, int | None, int | None], Change] = {}
         self.alone = [alone_in((tied(*of, number) for of in known), {*found}) for number in range(len(self.pairs))]
@@ -66,10 +55,9 @@ class EveryPair:
         a, b = self.tags.index(old), self.tags.index(new)
         for series, states in self.states.items():
             timed = self.timed.get(series)
-            if timed is not None and (verdict := TOLD[timed.code[number]]):
-                levels = float(timed.shown[a]), float(timed.shown[b])
-                ratio = float(timed.ratio[number]), float(timed.low[number]), float(timed.high[number])
-                yield Change(series, verdict, *levels, *ratio, confidence=float(timed.confidence[number]))
+            at = (timed.row, number) if timed else (0, 0)
+            if timed and (change := timed.judged.change(at, series, timed.shown[a], timed.shown[b])):
+                yield change
             elif states[a] is not None and states[b] is not None:
                 yield self._change(series, timed, a, b)
 
@@ -85,7 +73,7 @@ class EveryPair:
             self._untied[key] = verdicts.untied(self.found, series, self.tags[a], self.tags[b])
         found = self._untied[key]
         if timed and (found.old or found.new):
-            levels = (float(timed.shown[at]) if one else one for one, at in ((found.old, a), (found.new, b)))
+            levels = (timed.shown[at] if one else one for one, at in ((found.old, a), (found.new, b)))
             return verdicts.at_levels(found, *levels)
         return found
 
