@@ -17,7 +17,7 @@ from torch_history.analysis.replication import Elsewhere, OtherPlaces, Place, Re
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import Change
 from torch_history.explaining import fingerprints, verdict
-from torch_history.explaining.fingerprints import Seen, difference
+from torch_history.explaining.fingerprints import difference
 from torch_history.explaining.library import Library, NotALibrary
 from torch_history.measuring.kit.check import check
 from torch_history.store import code as stored
@@ -388,7 +388,7 @@ def test_the_code_of_compiled_libraries_is_told_apart(tmp_path: Path) -> None:
         loop = fingerprints.machine_code.function(of, number).loops[0]
         offset = next(at for at in range(library.stat().st_size) if of.address(at) == of.begin(number) + loop.begin)
         answer = {"samples": {str(library): {offset: 95}, "/lib/libc.so.6": {0: 5}}, "operators": {}, "functions": {}}
-        made[tag] = fingerprints.of_release(tag, "3.11", "", [library], Seen({CASE: answer}, "here"), ())
+        made[tag] = fingerprints.of_release(tag, "3.11", "", [library], {CASE: answer}, "here", ())
     assert made["v2.0.1"].series[CASE].elsewhere == {"libc": 5}
     assert {one.name for one in made["v2.0.1"].symbols.values()} == {"total"}
     assert changed(made["v2.0.1"], made["v2.0.1"]).kind is Kind.SAME

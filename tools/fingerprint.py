@@ -26,7 +26,7 @@ from torch_history.analysis.code import LEAST_SAMPLES, PYTHONS, RELEASE, same_co
 from torch_history.cli import suite as suites
 from torch_history.cli.suite import Suite
 from torch_history.explaining import fingerprints
-from torch_history.explaining.fingerprints import Case, Seen
+from torch_history.explaining.fingerprints import Case
 from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subject
 from torch_history.measuring.machine import cpu
 from torch_history.releases import environments
@@ -61,7 +61,7 @@ def cases(ask: Any) -> list[Case]:
     return found
 
 
-def seen_in(suite: Suite, conf: Any, tag: str, python: str, folder: Path) -> Seen:
+def seen_in(suite: Suite, conf: Any, tag: str, python: str, folder: Path) -> dict[str, Any]:
     """What runs in a release, which is installed for it."""
     environment = environments.ReleaseEnvironment(conf, python, {}, {})
     environment.install_project(conf, get_repo(conf), tag)
@@ -69,7 +69,7 @@ def seen_in(suite: Suite, conf: Any, tag: str, python: str, folder: Path) -> See
     launch = Launch(Side(tag, interpreter), Subject(suite.root, "selection", "mask", "vector 1 % x 1", "time"))
     try:
         asked = cases(launch.ask)
-        return Seen(fingerprints.see(asked, launch.ask, folder / "perf.data", SECONDS, print), cpu())
+        return fingerprints.see(asked, launch.ask, folder / "perf.data", SECONDS, print)
     finally:
         launch.close()
 
@@ -142,7 +142,7 @@ def step(
             environments.prune(suite.env, lambda other: other == tag, python)
     keys = every_key() if look or (known and known.series) else ()
     paths, declared = contents(file, index, folder)
-    found = fingerprints.of_release(tag, python, file.digests["sha256"], paths, seen, keys, known)
+    found = fingerprints.of_release(tag, python, file.digests["sha256"], paths, seen, cpu(), keys, known)
     path = code.write(replace(found, declared=declared))
     took, size = time.monotonic() - began, path.stat().st_size
     print(f"{tag} on Python {python} ({at}): {len(found.series)} series, {len(found.symbols)} functions, "

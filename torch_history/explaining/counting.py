@@ -9,7 +9,7 @@ from contract.metrics import GROWTH_MARGIN, METRICS, NO_GROWTH
 from ..analysis.causes import listed
 from ..store.causes import Place, Pulled
 from . import places, verdict
-from .estimates import Group, Ratio, Share
+from .estimates import Group, Ratio
 from .explanation import Found, Open, Say
 from .launching import CannotExplain, Launch, Side, Sides, Subject
 from .levers import Lever
@@ -101,7 +101,7 @@ def _pulled(lever: Lever, metric: str, answers: tuple[Answer, Answer], differenc
         return Pulled(lever.name, lever.words, lever.proves, refused=refused[:500])
     old, new = (float(each[metric]) for each in under)
     gone = 1 - (new - old) / difference
-    kind = verdict.of_lever(Share(gone, gone, gone))
+    kind = verdict.of_lever(gone, gone, gone)
     return Pulled(lever.name, lever.words, lever.proves, kind, (old,), (new,), removed=gone, low=gone, high=gone)
 
 

@@ -95,15 +95,6 @@ class Ratio:
         return not self.is_there and max(self.high, 1 / self.low) <= 1 + UNSEEN
 
 
-@dataclass(frozen=True)
-class Share:
-    """A share of the difference, with its interval."""
-
-    share: float
-    low: float
-    high: float
-
-
 def ratio(group: Group, noise: Noise) -> Ratio:
     """new / old of a group."""
     shift = group.shift
@@ -111,12 +102,12 @@ def ratio(group: Group, noise: Noise) -> Ratio:
     return Ratio(math.exp(shift), math.exp(max(shift - half, -20)), math.exp(min(shift + half, 20)))
 
 
-def removed(base: Group, lever: Group, noise: Noise) -> Share:
-    """The share of the difference that a lever removes, in seconds or as a ratio, whichever is less: what slows both by
-    the same seconds, or quickens both by the same factor, removes nothing."""
+def removed(base: Group, lever: Group, noise: Noise) -> tuple[float, float, float]:
+    """The share of the difference that a lever removes, with the ends of its interval, in seconds or as a ratio, whichever
+    is less: what slows both by the same seconds, or quickens both by the same factor, removes nothing."""
     shift, left = base.shift, lever.shift
     if not shift:
-        return Share(0.0, -math.inf, math.inf)
+        return 0.0, -math.inf, math.inf
     error, error_left = noise.of_shift(len(base.old)), noise.of_shift(len(lever.old))
     of_scale = noise.of_launch * math.sqrt(_MEDIAN / len(base.old) + _MEDIAN / len(lever.old))
     scale = lever.levels[0] / base.levels[0]
@@ -130,4 +121,4 @@ def removed(base: Group, lever: Group, noise: Noise) -> Share:
     by_ratio = as_ratio, math.hypot(error_left, as_ratio * error) / abs(shift)
     kept, spread = max(by_ratio, (in_seconds, math.hypot(*parts)))
     gone, half = 1 - kept, noise.half(SHARE_CONFIDENCE) * spread
-    return Share(gone, gone - half, gone + half)
+    return gone, gone - half, gone + half

@@ -302,8 +302,8 @@ class Explanation:
         every = [self._group(name, found.clock) for name in self._times if name not in self._failed]
         share = removed(found.base, group, Noise.of(every))
         numbers = tuple(group.old), tuple(group.new)
-        gone, low, high = (max(-1e6, min(of, 1e6)) for of in (share.share, share.low, share.high))
-        return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(share), *numbers, gone, low, high)
+        gone, low, high = (max(-1e6, min(of, 1e6)) for of in share)
+        return Pulled(lever.name, lever.words, lever.proves, verdict.of_lever(*share), *numbers, gone, low, high)
 
     @contextlib.contextmanager
     def _both(self, **how: Any) -> Iterator[tuple[Any, Any]]:

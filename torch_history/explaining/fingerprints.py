@@ -71,13 +71,6 @@ def key(library: Library, number: int) -> str:
     return hashlib.blake2b(whole.encode(), digest_size=6).hexdigest()
 
 
-class Seen(NamedTuple):
-    """What was seen to run in one release: of each case its samples by library's path and offset, operators, functions."""
-
-    cases: Mapping[str, Mapping[str, Any]]
-    profiled_on: str
-
-
 def hot(answer: Mapping[str, Any], of: "Describe") -> Hot:
     """What runs in a case, by what was seen; of functions, those that hold LEAST_SHARE of the samples."""
     total = samples_in(answer)
@@ -136,19 +129,21 @@ def of_release(
     python: str,
     sha256: str,
     libraries: Sequence[Path],
-    seen: Seen | None,
+    seen: Mapping[str, Mapping[str, Any]] | None,
+    profiled_on: str,
     keys: Collection[str],
     known: Code | None = None,
 ) -> Code:
-    """The code of a release by its `libraries`, with the functions that run in it and those of `keys`, of others' series.
-    Where nothing was `seen` now, what runs is as it was `known`. Raises NotALibrary, and OSError without c++filt."""
+    """The code of a release by its `libraries`, with the functions that run in it and those of `keys`, of others' series. By
+    what was `seen` to run in each case, as `see` gives it; where nobody looked, as it was `known`. Raises NotALibrary, and
+    OSError without c++filt."""
     of = Describe(libraries)
     described = {name: sections(library) for name, library in of.libraries.items()}
     found = Code(release, python, sha256, described, declared=known.declared if known else {})
-    if seen:
-        series = {case: hot(answer, of) for case, answer in seen.cases.items()}
-        functions = _digests(seen.cases.values(), series.values())
-        found = replace(found, series=series, functions=functions, profiled_on=seen.profiled_on)
+    if seen is not None:
+        series = {case: hot(answer, of) for case, answer in seen.items()}
+        functions = _digests(seen.values(), series.values())
+        found = replace(found, series=series, functions=functions, profiled_on=profiled_on)
     elif known:
         found = replace(found, series=known.series, functions=known.functions, profiled_on=known.profiled_on)
     wanted = {*keys, *(named for each in found.series.values() for named in each.symbols)}

@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 
 from ..store.causes import Code, Kind, Place, Pulled
-from .estimates import Share
 from .places import CAUSE_MOST, CAUSE_SHARE, INTERPRETER, LEFT, NO_PLACES, PART_SHARE
 
 SURELY = 0.5  # a lever is a cause where it removes as much as a place that is one holds, and surely this much
@@ -28,13 +27,13 @@ WAITING = re.compile(
 """What waits for another process, thread or file: what takes the time then is not profiled."""
 
 
-def of_lever(share: Share) -> Kind:
-    """The verdict of a lever that removes `share`."""
-    if share.high < PART_SHARE:
+def of_lever(share: float, low: float, high: float) -> Kind:
+    """The verdict of a lever that removes `share`, at least `low` and at most `high`."""
+    if high < PART_SHARE:
         return "CLEARED"
-    if CAUSE_SHARE <= share.share <= CAUSE_MOST and share.low >= SURELY:
+    if CAUSE_SHARE <= share <= CAUSE_MOST and low >= SURELY:
         return "CAUSE"
-    if PART_SHARE <= share.share <= CAUSE_MOST and share.low > 0:
+    if PART_SHARE <= share <= CAUSE_MOST and low > 0:
         return "PART"
     return "UNKNOWN"
 
