@@ -154,7 +154,6 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     """What else in `results_dir` measured what is in `found`, with its versions of the benchmarks."""
     versions = {one.benchmark: pairs[-1][0].version for one, of in found.items() for pairs in of.values() if pairs}
     questions = {benchmark.partition(".")[0] for benchmark in versions}
-    here = sessions_of(found)
 
     @functools.cache
     def read(name: str, lane: str) -> History:
@@ -164,9 +163,8 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     def changes(name: str, lane: str, old: str, new: str) -> list[Change]:
         try:
             theirs = read(name, lane)
-            known = sessions_of(theirs)
-            copied = name != machine and any(known.get(tag, set()) & here.get(tag, set()) for tag in (old, new))
-            return [] if copied else compare_history(theirs, old, new)
+            is_copied = name != machine and theirs.is_copied(found, old, new)
+            return [] if is_copied else compare_history(theirs, old, new)
         except WRONG_DATA as error:
             # Results come from anywhere: whatever another machine's raise must not end a command about this one.
             why = f"{type(error).__name__}: {error}"
@@ -182,15 +180,6 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
         for (name, lane), tags in lanes.items()
     )
     return held_against(record_of(results_dir / machine), environment, places)
-
-
-def sessions_of(found: History) -> dict[str, set[str]]:
-    """Release -> the sessions that measured it. Another machine that has one holds a copy, which confirms nothing."""
-    sessions: dict[str, set[str]] = defaultdict(set)
-    for of in found.values():
-        for tag, pairs in of.items():
-            sessions[tag].update(launch.session for launch, _ in pairs)
-    return sessions
 
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

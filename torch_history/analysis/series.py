@@ -165,6 +165,19 @@ class History(dict[Series, dict[str, Pairs]]):
         return sorted({tag for of in self.values() for tag in of if tag in axis}, key=axis.position)
 
     @functools.cached_property
+    def sessions(self) -> Mapping[str, set[str]]:
+        """Release -> those that measured it. Another machine that has one holds a copy, which confirms nothing."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for of in self.values():
+            for tag, pairs in of.items():
+                found[tag].update(launch.session for launch, _ in pairs)
+        return found
+
+    def is_copied(self, other: "History", *tags: str) -> bool:
+        """Whether it shares a session of one of `tags` with another machine."""
+        return any(self.sessions.get(tag, set()) & other.sessions.get(tag, set()) for tag in tags)
+
+    @functools.cached_property
     def fits(self) -> "Mapping[tuple[str, str], Fitted]":
         """(environment, question) -> the levels of its times."""
         from .levels import fitted  # what is followed is known without it

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence, unconfirmed
-from ..analysis.replication import NO_PLACES, OtherPlaces, Place, held_against, sessions_of
+from ..analysis.replication import NO_PLACES, OtherPlaces, Place, held_against
 from ..analysis.series import History, Pairs, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
@@ -83,15 +83,10 @@ class Lane:
         """`decided` for another machine: nothing of releases in whose sessions it was measured itself, as a copy holds."""
 
         def decided(old: str, new: str) -> list[Change]:
-            copied = self.name != other.name and any(self.sessions[tag] & other.sessions[tag] for tag in (old, new))
-            return [] if copied else self.decided(old, new)
+            is_copied = self.name != other.name and self.found.is_copied(other.found, old, new)
+            return [] if is_copied else self.decided(old, new)
 
         return decided
-
-    @functools.cached_property
-    def sessions(self) -> Mapping[str, set[str]]:
-        """Release -> those that measured it."""
-        return sessions_of(self.found)
 
     @property
     def name(self) -> str:
