@@ -131,19 +131,14 @@ ABSENT = "NOT THERE"  # the verdict that a difference was measured again and not
 def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
     """Evidence of a machine for the benchmarks' present versions, of an own file in this `version`; and what was found
     on other machines' processors, which their words name: causes, and that a difference was not there."""
-    own = _known(results, machine, TOLD, version)
+    own = known_of(results, machine, TOLD, version)
     others = sorted(path.parent for path in results.glob(f"*/{stored.FOLDER}") if path.parent.name != machine)
     for folder in others if _cpu_of(results / machine) else ():
         if other := _cpu_of(folder):
-            found = [one for one in _known(results, folder.name, (*FOUND_ON, ABSENT)) if one not in own]  # no copies
+            found = [one for one in known_of(results, folder.name, (*FOUND_ON, ABSENT)) if one not in own]  # no copies
             seen = f"; seen on another machine ({other})"
             own += [each._replace(words=each.words + seen, seen_on=other) for each in found]
     return own
-
-
-def not_there(results: Path, machine: str, version: str) -> list[Known]:
-    """Of an own file in this `version`, what was looked for and not seen again, and what was found."""
-    return _known(results, machine, stored.NOT_LOOKED_INTO, version)
 
 
 def unconfirmed(results: Path, machine: str, found: History) -> dict[tuple[str, str], dict[Series, None]]:
@@ -159,7 +154,8 @@ def unconfirmed(results: Path, machine: str, found: History) -> dict[tuple[str, 
     return told
 
 
-def _known(results: Path, machine: str, verdicts: Collection[str], version: str = "") -> list[Known]:
+def known_of(results: Path, machine: str, verdicts: Collection[str], version: str = "") -> list[Known]:
+    """Evidence of a machine itself with one of these verdicts, else as `evidence`."""
     here, same = sources.here(), set(Known._fields) - {"seen_on", "by_lever"}
     every = (one for one in stored.read(results, machine) if one.verdict in verdicts)
     present = [one for one in every if here.get(one.benchmark, version or one.version) == one.version]

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from contract.request import Request
 
-from ...analysis.causes import Known, evidence, not_there
+from ...analysis.causes import Known, evidence, known_of
 from ...releases import environments
 from ...releases.axis import Axis
+from ...store.causes import NOT_LOOKED_INTO
 from ...store.launches import Launch, read_environment
 from ...store.own import remember
 from ...system.errors import UserError
@@ -112,7 +113,7 @@ class Sessions:
 
     def not_there(self) -> Sequence[Known]:
         """What `torch-history explain` says of changes that it did not see again."""
-        return not_there(Path(self.conf.results_dir), self.machine, self.own.digest)
+        return known_of(Path(self.conf.results_dir), self.machine, NOT_LOOKED_INTO, self.own.digest)
 
     def _session(
         self, tags: tuple[str, ...], cases: Collection[Case], budget: float = 0.0, again: bool = False
