@@ -178,7 +178,7 @@ def explained(refused: str) -> str:
         )
     if "back from the device" in refused:
         return (
-            f"{refused.partition(': ')[0]}, and no kernel ran, so what depends on values is unknown. Leave out `item()` "
+            f"{refused.partition(': ')[0]}, so what depends on values is unknown. Leave out `item()` "
             'and prints; where the values decide no size, say so in the file: READS_BY_DESIGN = "the loss is only printed".'
         )
     return refused
