@@ -305,6 +305,16 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said)
 
 
 @pytest.mark.usefixtures("_a_second_each")
+def test_a_session_that_goes_on_judges_by_all_rounds_before_its_last(make, world, said, monkeypatch):
+    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
+    world.noise = 2.0
+    last = rounds_of(measured(make(launches=1, budget=60.0), said).launches(), "noisy")
+    said.export_text()
+    measured(make(launches=1, budget=2.5), said)
+    assert f"The budget is spent after round {last - 1}. " in said.export_text()
+
+
+@pytest.mark.usefixtures("_a_second_each")
 def test_time_that_nothing_else_needs_goes_to_what_luck_may_tell(make, world, said):
     world.noise = 0.15
     measured(make(launches=1, budget=240.0), said)

@@ -80,9 +80,8 @@ def sample_of(line: str) -> Sample | None:
     fields = [field.strip() for field in line.split(",")]
     if len(fields) != len(NUMBERS) + 1:
         return None
-    sm, memory, celsius, watts, busy = (
-        float(one) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", one) else None for one in fields[:-1]
-    )
+    numbers = [float(one) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", one) else None for one in fields[:-1]]
+    sm, memory, celsius, watts, busy = numbers
     reasons = int(fields[-1], 16) if re.fullmatch("0x[0-9a-fA-F]{1,16}", fields[-1]) else None
     sample = Sample(sm, memory, celsius, watts, busy, reasons)
     return None if sample == Sample(*[None] * len(sample)) else sample

@@ -241,7 +241,8 @@ class Session:
         """The rounds of what is chosen, then those that the budget allows."""
         last_turn = 0.0
         say = self._shown.console.print
-        for turn in itertools.count(1):
+        stored = max((launch.round for launch in self.launches()), default=0)
+        for turn in (at for at in itertools.count(1) if not self.plan.launches < at < stored):
             left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
             work, words = self._work(questions, turn, left)
             if not work:
