@@ -266,6 +266,9 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered():
     _, found = asked(laboratory, most=4)
     assert len(laboratory.installed) == 4
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
+    ends: Any = Laboratory({"f": {9: 1.1}})
+    asked(ends, most=2)
+    assert ends.shares == [1.0], "no search is left time for"
 
 
 def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_goes_on():
@@ -280,6 +283,14 @@ def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.9.0"]}
     assert laboratory.sessions == len(laboratory.stored)
+
+
+def test_a_release_for_which_no_time_was_left_is_not_called_measured():
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
+    laboratory.measure((TAGS[0], TAGS[-1]), ())
+    laboratory.rounds = 0
+    upgrade, found = asked(laboratory)
+    assert (upgrade.is_spent, len(laboratory.installed), found.left_out) == (True, 3, {})
 
 
 @pytest.mark.parametrize("rounds", [1, 0])

@@ -151,7 +151,7 @@ class Upgrade:
         both = self.tags[0], self.tags[-1]
         self.tell(f"Measuring both ends, {both[0]} and {both[1]}.")
         try:
-            for share in (ENDS, ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
+            for share in (1.0,) if 2 in (len(self.tags), self.most) else (ENDS, ENDS, 1.0):
                 try:
                     self.laboratory.measure(both, (), share)
                 finally:
@@ -248,17 +248,18 @@ class Upgrade:
     def _could_measure(self, tags: tuple[str, ...], cases: Collection[Case], share: float) -> bool:
         """Whether the releases could be installed; says which one could not. Raises UserError, and Spent."""
         try:
-            self.laboratory.measure(tags, cases, share)
-            if not self.laboratory.launches(tags, cases):  # on a busy machine its part was over before it began
-                self.laboratory.measure(tags, cases, ENDS)
+            for part in (share, ENDS):  # on a busy machine its first part may be over before it is measured
+                self.laboratory.measure(tags, cases, part)
+                if any(launch.release == tags[1] for launch in self.laboratory.launches(tags, cases)):
+                    return True
+            raise Spent
         except NotInstalled as error:
             self._refused += 1
             if self._refused >= MOST_REFUSED:
                 raise UserError(f"{self._refused} releases in a row could not be installed. {error}") from error
             self.left_out[error.tag] = str(error)
             self.tell(f"{error.tag} is passed over: {error}")
-            return False
-        return True
+        return False
 
     def _compare(self, at: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
         """Compares the releases at two positions by the session of `tags` and `cases`."""
