@@ -104,3 +104,9 @@ def test_a_count_that_a_factor_does_not_tell_is_told_by_its_numbers() -> None:
     more = replace(changed("take", "a", 1.003, metric="operators"), old=1000.0, new=1003.0)
     (found,) = of(more)
     assert found.words == "selection operators, take a: more, from 1,000 to 1,003."
+
+
+def test_one_series_is_not_told_as_all_of_them() -> None:
+    one, other = changed("take", "a", 1.2), changed("take", "b", 1.2)
+    assert answer._verdict([one]) == "Slower in 1 series."
+    assert answer._verdict([one, other]) == "Slower in all 2 series."

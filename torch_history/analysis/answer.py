@@ -89,7 +89,7 @@ def _verdict(changes: Sequence[Change]) -> str:
     tally = Counter(_SAID[change.verdict] for change in changes)
     if len(tally) == 1:
         (word,) = tally
-        return f"{word[0].upper()}{word[1:]} in all {len(changes):,} series."
+        return f"{word[0].upper()}{word[1:]} in {'all ' * (len(changes) > 1)}{len(changes):,} series."
     (first, count), *rest = [(word, tally[word]) for word in dict.fromkeys(_SAID.values()) if tally[word]]
     return f"{', '.join([f'{count:,} of {len(changes):,} series {first}', *(f'{n:,} {word}' for word, n in rest)])}."
 
@@ -239,7 +239,7 @@ def _listed(comparison: Comparison, bold: Callable[[str], str], say: Say) -> lis
         return [bold(f"{said[0].upper()}{said[1:]}.")]
     shown = picked(findings)
     head = "Findings" if len(shown) == len(findings) else f"{len(shown)} of {len(findings)} findings"
-    lines = [bold(f"{head}, which are {sum(len(finding.rows) for finding in findings)} changed series:")]
+    lines = [bold(f"{head}, of {sum(len(finding.rows) for finding in findings)} changed series:")]
     for number, finding in enumerate(shown, 1):
         lines += _wrapped(say(finding.words, finding.names), "    ", f"{number:>2}. ")
     return [*lines, "", *_wrapped("--all lists every series, --json all findings with their rows.", "")]

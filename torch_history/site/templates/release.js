@@ -166,7 +166,7 @@
             step(1, "next", "next", (tag) => `${tag} →`));
     };
 
-    const everyRelease = (lane) => el("details", {id: "every"}, el("summary", {}, el("h2", {}, `All ${lane.releases.length} releases measured here`)),
+    const everyRelease = (lane) => el("details", {id: "every"}, el("summary", {}, el("h2", {}, lane.releases.length === 1 ? "The release measured here" : `All ${lane.releases.length} releases measured here`)),
         TH.table({caption: "All releases", head: ["Release", "Date", "Against the one before"], rows: [...lane.releases.entries()].reverse().map(([i, release]) => {
             const {tally} = lane.changes[i] || {tally: {}};
             const changes = TH.inOrder(Object.entries(tally)).filter(([verdict]) => !["SAME", "NEVER RAN"].includes(verdict));
