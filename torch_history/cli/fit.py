@@ -59,9 +59,9 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     named = {suite.axis.find(first or f"{newest.tag}^"), newest}
     releases, root = sorted(named, key=lambda release: suite.axis.position(release.tag)), suite.env / "recorder"
     left = missing(releases, root)
-    what = needed(left, root) if left else f"{len(releases)} releases are installed."
+    what = needed(left, root) if left else "Nothing has to be installed."
     minutes = 2 * len(left) + len(releases)  # to install, and to count
-    out.print(plain(f"{what} It takes about {minutes} minutes in all."))
+    out.print(plain(f"{what} It takes about {minutes} min in all."))
     counted: list[Counted] = []
     failed: list[str] = []
     try:
