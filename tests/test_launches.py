@@ -25,6 +25,7 @@ from torch_history.store.launches import (
     append_launches,
     machines_in,
     of_file,
+    packages_words,
     read_environment,
     read_launches,
 )
@@ -570,3 +571,10 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(bytes(100_000)))
     with pytest.raises(ValueError, match="it holds more than"):
         files.read_bytes(path)
+
+
+def test_packages_that_come_with_torch_hide_no_others():
+    old, new = ({"packages": [f"{name}=={at}" for name in ("torch", "nvidia-nccl", "einops")]} for at in (1, 2))
+    besides = "Packages that differ besides torch and CUDA's:"
+    assert packages_words(old, new, ["einops"]) == f"{besides} einops 1 -> 2."
+    assert packages_words(old, old, []) == f"{besides} none."

@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import json
 import operator
+import re
 import secrets
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -254,10 +255,8 @@ def packages_moved(
 ) -> list[tuple[str, str, str]]:
     """(name, old, new version or `none`) of packages that differ, those that were `asked` for first."""
     before, now = (dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in (old, new))
-    rows = [
-        (name, before.get(name, "none"), now.get(name, "none"))
-        for name in sorted({*before, *now}, key=lambda name: (name not in asked, name))
-    ]
+    names = sorted({*before, *now}, key=lambda name: (name not in asked, name))
+    rows = [(name, before.get(name, "none"), now.get(name, "none")) for name in names]
     return [row for row in rows if row[1] != row[2]]
 
 
@@ -267,9 +266,9 @@ def packages_words(old: Mapping[str, Any], new: Mapping[str, Any], asked: Collec
 
 
 def moved_words(packages: Iterable[tuple[str, str, str]]) -> str:
-    """What `packages_moved` found, in a sentence."""
-    moved = [f"{name} {before} -> {now}" for name, before, now in packages]
-    return f"Packages that differ: {', '.join(moved)}." if moved else "Both have the same packages."
+    """What `packages_moved` found, in a sentence, without what comes with torch."""
+    moved = [f"{row[0]} {row[1]} -> {row[2]}" for row in packages if not re.match("torch$|nvidia-|cuda-", row[0])]
+    return f"Packages that differ besides torch and CUDA's: {', '.join(moved) or 'none'}."
 
 
 def digest_of(environment: dict[str, Any]) -> str:
