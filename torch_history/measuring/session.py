@@ -224,6 +224,7 @@ class Session:
             for index, case in enumerate(cases_of(metrics[0]))
             if not self.plan.cases or case in self.plan.cases
             if choice.is_asked(case, self.plan.sizes, self.plan.variants)
+            if not self.plan.workload or self.plan.sizes == SCALES or case[-1].strip("'") in self.plan.sizes
         }
         if not self.plan.within:
             yield set(where)
