@@ -574,7 +574,9 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
 
 
 def test_packages_that_come_with_torch_hide_no_others():
-    old, new = ({"packages": [f"{name}=={at}" for name in ("torch", "nvidia-nccl", "einops")]} for at in (1, 2))
+    old, new = (
+        {"packages": [f"{name}=={at}" for name in ("torch", "triton", "nvidia-nccl", "einops")]} for at in (1, 2)
+    )
     besides = "Packages that differ besides torch and CUDA's:"
     assert packages_words(old, new, ["einops"]) == f"{besides} einops 1 -> 2."
     assert packages_words(old, old, []) == f"{besides} none."

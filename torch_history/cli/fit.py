@@ -60,8 +60,7 @@ def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -
     releases, root = sorted(named, key=lambda release: suite.axis.position(release.tag)), suite.env / "recorder"
     left = missing(releases, root)
     what = needed(left, root) if left else "Nothing has to be installed."
-    minutes = 2 * len(left) + len(releases)  # to install, and to count
-    out.print(plain(f"{what} It takes about {minutes} min in all."))
+    out.print(plain(f"{what} It takes about {2 * len(left) + len(releases)} min in all."))
     counted: list[Counted] = []
     failed: list[str] = []
     try:

@@ -267,7 +267,8 @@ def packages_words(old: Mapping[str, Any], new: Mapping[str, Any], asked: Collec
 
 def moved_words(packages: Iterable[tuple[str, str, str]]) -> str:
     """What `packages_moved` found, in a sentence, without what comes with torch."""
-    moved = [f"{row[0]} {row[1]} -> {row[2]}" for row in packages if not re.match("torch$|nvidia-|cuda-", row[0])]
+    others = (row for row in packages if not re.match("torch$|triton$|nvidia-|cuda-", row[0]))
+    moved = [f"{name} {before} -> {now}" for name, before, now in others]
     return f"Packages that differ besides torch and CUDA's: {', '.join(moved) or 'none'}."
 
 
