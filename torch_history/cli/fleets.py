@@ -90,8 +90,7 @@ def status(name: str | None) -> None:
     live = Slurm(fleet, {}).live()
     tell(f"Fleet {fleet.name}")
     for job in head.jobs_of(fleet):
-        starts = len(job.attempts)
-        tell(f"{head.sentence(job, live)} {job.lines} lines of launches, {starts} start{'s' * (starts != 1)}.")
+        tell(f"{head.sentence(job, live)} {job.lines} lines of launches, starts: {len(job.attempts)}.")
 
 
 def cancel(name: str | None) -> None:

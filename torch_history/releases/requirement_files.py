@@ -52,7 +52,8 @@ def read(path: Path, python: str) -> Wanted:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UserError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
-        asked, pythons = _of_form(path, _text(path))
+        asked, python_of_file = _of_form(path, _text(path))
+        pythons = versions_of("" if "|" in python_of_file else python_of_file)  # one or another is no one condition
         for name, versions, markers in asked:
             if any(_holds(marker, python) for marker in markers):
                 packages[canonicalize_name(name)] = packages.get(canonicalize_name(name), SpecifierSet()) & versions
@@ -83,7 +84,7 @@ def _locked(name: str, versions: str, package: dict[str, Any]) -> _Asked:
     return name, versions_of(versions), found if isinstance(found, list) else [found]
 
 
-def _of_form(path: Path, text: str) -> tuple[list[_Asked], SpecifierSet]:
+def _of_form(path: Path, text: str) -> tuple[list[_Asked], str]:
     """The packages of a file by the form that its name tells, and what it says of Python."""
     if path.suffix in (".yml", ".yaml"):
         return _conda(path, yaml.safe_load(text))
@@ -92,16 +93,16 @@ def _of_form(path: Path, text: str) -> tuple[list[_Asked], SpecifierSet]:
         of = {**groups.get("develop", {}), **groups.get("default", {})}
         said = next(iter(groups.get("_meta", {}).get("requires", {}).values()), "")
         pinned = [_locked(name, each.get("version", ""), each) for name, each in of.items()]
-        return pinned, _python(f"{said}.*" if said else "")
+        return pinned, f"=={said}.*" if said else ""
     if path.suffix in (".lock", ".toml"):
         table = tomllib.loads(text)
         locked = table.get("package", table.get("packages"))
         python = table.get("requires-python") or table.get("metadata", {}).get("python-versions", "")
         if isinstance(locked, list):
             pinned = [_locked(each["name"], f"=={each['version']}", each) for each in locked if "version" in each]
-            return pinned, _python(python)
+            return pinned, python
         return _project(table)
-    return list(_lines(path, text, ())), SpecifierSet()
+    return list(_lines(path, text, ())), ""
 
 
 def versions_of(text: str) -> SpecifierSet:
@@ -127,11 +128,6 @@ def _poetry(part: str) -> str:
     last = next((i for i, number in enumerate(numbers) if number), 0) if kind == "^" else min(1, len(numbers) - 1)
     below = [*numbers[:last], numbers[last] + 1]
     return f">={version},<{'.'.join(map(str, below))}"
-
-
-def _python(said: str) -> SpecifierSet:
-    """What a file says of Python; any where it says one or another, which is no one condition."""
-    return SpecifierSet() if "|" in said else versions_of(said)
 
 
 def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[_Asked]:
@@ -167,7 +163,7 @@ def _at(name: str, address: str) -> SpecifierSet:
     return versions_of(f"=={named[1]}" if named else "")
 
 
-def _project(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
+def _project(table: dict[str, Any]) -> tuple[list[_Asked], str]:
     """What pyproject.toml asks for: its dependencies, those of its extras and groups, and poetry's."""
     project, poetry = table.get("project", {}), table.get("tool", {}).get("poetry", {})
     lines = [*project.get("dependencies", [])]
@@ -179,7 +175,7 @@ def _project(table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
     asked = of_poetry.pop("python", "")
     python = project.get("requires-python", "") or (asked.get("version", "") if isinstance(asked, dict) else asked)
     pairs += [pair for name, asked in of_poetry.items() for pair in _of_poetry(name, asked)]
-    return pairs, _python(python)
+    return pairs, python
 
 
 def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
@@ -197,11 +193,10 @@ def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
         yield name, versions, [" and ".join(markers)]
 
 
-def _conda(path: Path, table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSet]:
+def _conda(path: Path, table: dict[str, Any]) -> tuple[list[_Asked], str]:
     """What a file for conda asks for, the part for pip with it: `pytorch::pytorch=2.3` is any 2.3 of torch. A version that
     only conda has, such as `jpeg=9e`, is any."""
     pairs: list[_Asked] = []
-    python = SpecifierSet()
     for each in table["dependencies"]:
         if isinstance(each, dict):
             pairs += _lines(path, "\n".join(each.get("pip") or ()), ())
@@ -214,6 +209,5 @@ def _conda(path: Path, table: dict[str, Any]) -> tuple[list[_Asked], SpecifierSe
             condition = f"=={match[1].rstrip('*. ')}.*".removeprefix("==.*")
         is_plain = name in CONDA or re.fullmatch(r"[\d.*<>=!~, ]*", condition)
         versions = versions_of(condition) if is_plain else SpecifierSet()
-        python = versions if name == "python" else python
         pairs.append((CONDA.get(name, name), versions, [""]))
-    return pairs, python
+    return pairs, next((str(versions) for name, versions, _ in pairs if name == "python"), "")

@@ -31,16 +31,14 @@ FLEETS = "fleets"
 
 ORDER = "order.json"
 
-PLACES = ("clusters", "constraint", "gpus", "gres", "nodelist", "partition")
-"""The options of sbatch that choose nodes: a fleet elsewhere is another fleet."""
+PLACES = ("clusters", "constraint", "gpus", "gres", "nodelist", "partition")  # options of sbatch that choose nodes
 
 
 @dataclass(frozen=True)
 class Order:
     """What a fleet measures, and where. `root` is the suite and `env` the folder of environments, as every node sees them.
     `jobs`: the releases of each session; `anchor`: the one that all measure besides, empty for none. `budget`: seconds of
-    one job, 0 for none. `scratch`: a folder on each node's disk for environments. `offline`: nodes have no network.
-    `places`: options of sbatch that choose nodes."""
+    one job, 0 for none. `scratch`: a folder on each node's disk for environments. `offline`: nodes have no network."""
 
     root: str
     env: str

@@ -16,8 +16,7 @@ from .slurm import Slurm
 FAILURES = 3
 """A job that was started so often and ended without a new launch is given up."""
 
-LOOKS = 20
-"""So often it is seen whether cancelled jobs have ended, which takes Slurm half a minute where a node answers."""
+LOOKS = 20  # at cancelled jobs, which end within half a minute unless their node is gone
 
 
 def jobs_of(fleet: Path) -> list[Job]:
@@ -75,8 +74,7 @@ def sentence(job: Job, live: Mapping[int, str], starts: int = 0) -> str:
 
 
 def cancel(fleet: Path, slurm: Slurm) -> None:
-    """Ends all jobs for good, and waits until they have written what counts, but not for ever: a node may be gone. Raises
-    UserError where Slurm does not answer."""
+    """Ends all jobs for good, and waits for what they still write, which counts. Raises UserError where Slurm is away."""
     slurm.live()
     for job in jobs_of(fleet):
         job.close(job.attempts[-1] if job.attempts else None)

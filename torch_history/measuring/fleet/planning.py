@@ -26,8 +26,7 @@ those of both."""
 @dataclass(frozen=True)
 class Work:
     """What is asked of each release, which says how long it takes: `questions`, `only` times or counts or both where empty,
-    the `launches` that measure everything, a session's `budget` in seconds, 0 for none, which what is undecided gets to its
-    end, and those `within` which it ends."""
+    the `launches` that measure everything, a session's `budget` in seconds, 0 for none, and those `within` which it ends."""
 
     questions: tuple[str, ...]
     only: str
