@@ -157,7 +157,9 @@ class CodePair:
         """The same of a case that was looked at in both releases, by its name."""
         ends, operators, python = self._looked_at(case)
         shares, functions = max(ends, key=lambda of: _changed(of[0]))
-        outside = _outside((self.new if ratio > 1 else self.old).series[case])
+        hot = (self.new if ratio > 1 else self.old).series[case]
+        rows = sorted(hot.elsewhere.items(), key=lambda row: -row[1])  # libraries with their samples
+        outside = {name: n / max(1, hot.samples) for name, n in rows if not name.startswith(OF_TORCH)}
         more = [one for one in operators if (one.new > one.old) == (ratio > 1)]
         instead = [one for one in operators if one not in more and one.inside >= PART][:1]
         busy = 1 - outside.get(INTERPRETER, 0.0)  # in operators at most: their shares are of their own time
@@ -376,12 +378,6 @@ def _seen(environment: str, tag: str) -> Code | None:
     if known and not known.series and same_code((environment, LOOKED_AT), tag):
         return stored.read(tag, LOOKED_AT.removeprefix(RELEASE))
     return known if known and known.series else None
-
-
-def _outside(hot: Hot) -> Mapping[str, float]:
-    """Libraries that are not PyTorch's -> their share of the samples, the largest first."""
-    rows = sorted(hot.elsewhere.items(), key=lambda row: -row[1])
-    return {name: count / max(1, hot.samples) for name, count in rows if not name.startswith(OF_TORCH)}
 
 
 def _unnamed(hot: Hot) -> float:

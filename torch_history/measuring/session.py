@@ -331,7 +331,8 @@ class Session:
         self._shown.begin(words, total, total - sum(_number(part.cases) for part in parts))
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
         order = {tag for part in parts for of_case in part.cases.values() for tag in of_case}
-        if turn == 1 and self._reuses:
+        asks_all = self._again or self.plan.only or self.plan.arms or kept(os.environ)
+        if turn == 1 and self._device == "cpu" and not asks_all:  # counts that are stored are taken from there
             names = [question.partition(".")[0] for question in work]
             known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, names, self.id)
             if any(known.values()):
@@ -342,12 +343,6 @@ class Session:
         if disturbed and not self._is_over() and self._may_repeat():
             self._shown.total += sum(_number(part.cases) for part in disturbed)
             self._once(turn, 1, questions, disturbed, order)
-
-    @property
-    def _reuses(self) -> bool:
-        """Whether counts that are stored are taken from there."""
-        plan = self.plan
-        return not (self._again or plan.only or plan.arms or kept(os.environ)) and self._device == "cpu"
 
     @staticmethod
     def _sample(questions: _Questions, work: _Work) -> tuple[_Work, _Work]:

@@ -266,16 +266,14 @@ def digests(folder: Path) -> dict[str, str]:
     """name==version of each package -> the sha256 of the list of its files with theirs, wherever it is installed."""
     found = {}
     for record in intact.records(folder):
-        rows = [row for row in intact.rows(record) if _is_its_own(row[0])]
+        own = [
+            row for row in intact.rows(record) if not row[0].startswith("..")
+        ]  # scripts in bin/ name their interpreter
+        rows = [row for row in own if not (".dist-info/" in row[0] and row[0].rpartition("/")[2] in WRITTEN_BY_UV)]
         name, version = record.parent.name.removesuffix(".dist-info").split("-", 1)
         text = "".join(f"{path} {digest}\n" for path, digest in sorted(rows))
         found[f"{canonicalize_name(name)}=={version}"] = hashlib.sha256(text.encode()).hexdigest()
     return found
-
-
-def _is_its_own(path: str) -> bool:
-    """Whether a file of a package is as its wheel has it: scripts in bin/ name the interpreter of their environment."""
-    return not path.startswith("..") and not (".dist-info/" in path and path.rpartition("/")[2] in WRITTEN_BY_UV)
 
 
 def _remove(folder: Path) -> None:

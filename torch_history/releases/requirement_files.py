@@ -1,6 +1,5 @@
 """Which torch does a file of requirements ask for? Read without a network, and without running anything."""
 
-import codecs
 import json
 import re
 import tomllib
@@ -67,8 +66,7 @@ def read(path: Path, python: str) -> Wanted:
 
 def _text(path: Path) -> str:
     """What a file says; `pip freeze > requirements.txt` of PowerShell writes UTF-16, and editors of Windows a mark."""
-    said = path.read_bytes()
-    return said.decode("utf-16" if said[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig")
+    return (said := path.read_bytes()).decode(json.detect_encoding(said))
 
 
 def _holds(marker: str, python: str) -> bool:

@@ -94,12 +94,6 @@ class Job:
         return self.fleet / "log" / str(self.number)
 
     @property
-    def last_words(self) -> str:
-        """The last line that it said; empty where it said nothing."""
-        said = self.log.read_text(encoding="utf-8", errors="replace").strip() if self.log.exists() else ""
-        return said.rpartition("\n")[2][:300]
-
-    @property
     def attempts(self) -> list[Path]:
         return sorted(self.folder.glob("[0-9]*"))
 

@@ -70,7 +70,8 @@ def sentence(job: Job, live: Mapping[int, str], starts: int = 0) -> str:
     if (state := job.state) != OPEN or job.number in live:
         return f"{named}: {state if state != OPEN else live[job.number]}."
     failed = f"failed {FAILURES} times" if starts >= FAILURES else "waits"
-    return f"{named}: {failed}. Its last words: {words}" if (words := job.last_words) else f"{named}: {failed}."
+    said = job.log.read_text(encoding="utf-8", errors="replace").strip() if job.log.exists() else ""
+    return f"{named}: {failed}. Its last words: {said.splitlines()[-1][:300]}" if said else f"{named}: {failed}."
 
 
 def cancel(fleet: Path, slurm: Slurm) -> None:
