@@ -109,8 +109,7 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
 
 
 def _cases(workload: ModuleType) -> dict:
-    """Variants with sizes, and whether their calls are timed; and, each with its metric, what is measured of what a process
-    does once."""
+    """Variants with sizes, and whether calls are timed; and, by metric, what is measured of what a process does once."""
     calls = [[variant, size] for variant in workload.variants for size in workload.sizes]
     processes = [[name, ""] for name in getattr(workload, "commands", {})]
     metrics = [name for name in workload.METRICS if METRICS[name].measured in _ONCE]

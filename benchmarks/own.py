@@ -239,8 +239,7 @@ ADVICE = (
 
 
 def _check(module: Any, arguments: tuple, result: object) -> None:
-    """Compares with the file's `expected(*inputs)`, or where it has none with what its first function returns. Raises
-    WrongResult."""
+    """Compares with the file's `expected(*inputs)`, else with what its first function returns. Raises WrongResult."""
     if hasattr(module, "expected"):
         want, source, advice = module.expected(*arguments), "`expected`", ""
     elif len(module.variants) == 1:

@@ -1,5 +1,4 @@
-"""Which cases does a carried release (docs/machines.md) not answer? Those that call a library of CUDA's, which is the
-machine's."""
+"""Which cases does a carried release (docs/machines.md) not answer? Those that call a library of the machine's CUDA."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ def case_of(question: str, variant: str, size: str) -> str:
 
 
 def refusal(carried: Mapping[str, Any], question: str, variant: str, size: str, device: str) -> str:
-    """Why releases on the libraries of a machine do not answer a case there, in words without a full stop; empty where
-    they do."""
+    """Why releases on the libraries of a machine do not answer a case there, without a full stop; empty where they do."""
     if variant == "compiled":
         return (
             "a carried release has no Triton of its own, which torch.compile needs, and the one of this machine belongs to "

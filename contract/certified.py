@@ -1,5 +1,4 @@
-"""Which cases are asked of a real GPU, so that a certificate can compare them with the recorder's? A list for both
-worlds."""
+"""Which cases are asked of a real GPU, so that a certificate can compare them with the recorder's? For both worlds."""
 
 from __future__ import annotations
 

@@ -210,8 +210,7 @@ def name_of(here: Here) -> str:
 
 
 def write(certificate: Certificate, results: Path) -> Path:
-    """Writes it into the folder `certificates` of `results`, under the release and the GPU; an earlier one of both is
-    replaced."""
+    """Writes it into the folder `certificates` of `results`, by release and GPU; an earlier one of both is replaced."""
     path = results / FOLDER / f"{name_of(certificate.here)}{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, format(encode(certificate, order="sorted"), indent=1).decode() + "\n")

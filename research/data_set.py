@@ -111,8 +111,7 @@ def left(of: list[tuple[str, int, float]]) -> np.ndarray:
 
 
 def session_effects(lane: Iterable[Cells]) -> dict[str, float]:
-    """How much slower each session was than the others, as a logarithm: the median over series of a fit of releases and
-    sessions."""
+    """How much slower each session was, as a logarithm: the median over series of a fit of releases and sessions."""
     found: dict[str, list[float]] = defaultdict(list)
     for of in lane:
         numbers = [(tag, one[0], math.log(one[2])) for tag, launches in of.items() for one in launches]
@@ -133,8 +132,7 @@ def _residuals(design: np.ndarray, numbers: Sequence[float]) -> tuple[np.ndarray
 
 
 def planted(length: int, random: np.random.Generator) -> tuple[str, list[tuple[int, float]]]:
-    """What is planted into a series of so many releases: in half of them nothing, in a third a step, in a sixth an
-    excursion."""
+    """What is planted into a series of so many releases: nothing in half of them, a step in a third, else an excursion."""
     kind = str(random.choice(["quiet"] * 3 + ["step"] * 2 + ["excursion"]))
     size = float(random.choice(SIZES))
     ratio = round(1 + size if random.random() < 0.5 else 1 / (1 + size), 6)

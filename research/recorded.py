@@ -106,8 +106,7 @@ def installed(release: str) -> Built:
 
 
 def printed(built: Built, script: str, *words: str, card: str = "", **variables: str) -> str:
-    """What a script prints on the recorder; nothing where it runs out of memory. Raises CalledProcessError where it fails
-    otherwise."""
+    """What a script prints on the recorder; nothing where memory runs out. Raises CalledProcessError where it fails."""
     command = [str(built.wheel.packages.parents[2] / "bin" / "python"), "-W", "ignore", "-c", script + AT_ONCE, *words]
     surroundings = {**built.surroundings(card), **variables, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, env=surroundings, cwd=ROOT, capture_output=True, text=True)

@@ -56,8 +56,7 @@ Settings = dict[str, Places]
 
 
 def lanes(records: Iterable[Record], tags: Sequence[str]) -> Iterator[tuple[History, list[Record]]]:
-    """The series of each batch as a history, in which series share sessions and rounds. Their releases are the first of
-    `tags`."""
+    """The series of each batch as a history, which share sessions and rounds. Their releases are the first of `tags`."""
     batches: dict[str, list[Record]] = defaultdict(list)
     for one in records:
         batches[one.batch].append(one)
@@ -170,8 +169,7 @@ def interval(records: Sequence[Record], places: Places) -> str:
 
 
 def chosen(records: Sequence[Record], found: Settings) -> Places:
-    """What a detector reports of each series at the setting that scores best on the other folds of its kind of batch and
-    noise level."""
+    """What a detector reports of each series at the setting that is best on the other folds of its kind and noise level."""
     groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for one in records:
         groups[one.batch.split()[0], one.level].append(one)

@@ -210,8 +210,7 @@ def lock(release: Release, python: str, requirements: Sequence[str], path: Path 
 
 
 def _asked_of_index(release: Release, python: str, requirements: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """name==version of all that uv would install for `requirements`, and the sha256 of each file that could be taken. Raises
-    UserError."""
+    """name==version of all that uv would install for `requirements`, and sha256 of each possible file. Raises UserError."""
     subject = f"What {release.tag} needs on Python {python} could not be pinned"
     platform = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
     options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet"]

@@ -122,8 +122,7 @@ class Code(NamedTuple):
 
 
 def reduce_library(data: bytearray, architecture: int) -> Code:
-    """Empties in `data`, a library's bytes, what a GPU of `architecture` (90 for sm_90) does not need. Raises
-    UserError."""
+    """Empties in a library's bytes `data` what a GPU of `architecture` (90 for sm_90) does not need. Raises UserError."""
     found = list(device_code(data))
     others = [i for container in found for i in container.images if i.architecture != architecture]
     smallest = min(others, key=lambda image: image.size, default=None)

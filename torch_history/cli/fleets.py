@@ -40,8 +40,7 @@ class Cluster:
 
 
 def plan(asked: Asked, cluster: Cluster) -> None:
-    """Prints the jobs, and how long they take by the durations that are stored. Raises UserError where nothing can be
-    measured."""
+    """Prints the jobs, and how long they take by stored durations. Raises UserError where nothing can be measured."""
     found = suites.load()
     order = _order(found, asked, cluster)
     request = replace(given := asked_for(), device=order.device or given.device)

@@ -40,8 +40,7 @@ Sides = tuple[Side, Side]  # old and new
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked at: `workload` is a question of the suite in `root` or the path of an own file, whose `text` is read
-    from a copy."""
+    """What is looked at: `workload` is a question of the suite in `root`, or an own file, its `text` read from a copy."""
 
     root: Path
     workload: str

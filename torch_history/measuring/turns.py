@@ -127,8 +127,7 @@ def _finish(servers: Sequence[Server], word: bytes, at_once: int = 1) -> list[Se
 
 
 def _take(servers: list[Server], overhead: float, quiet: Quiet) -> None:
-    """All turns of one metric, whose processes took `overhead` seconds to be ready. Those that end meanwhile are taken out
-    of `servers`."""
+    """All turns of one metric, whose processes took `overhead` seconds to be ready. Ended ones go out of `servers`."""
     taken: list[list[float]] = [[] for _ in servers]
     seconds_of_turns = waited = 0.0
     while not _is_enough(taken, overhead, seconds_of_turns):

@@ -91,8 +91,7 @@ def records(folder: Path) -> list[Path]:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Of each file that a package brought, and that is not about it: the package, its place within `folder`, its sha256 as
-    RECORD has it."""
+    """Of each file that a package brought, and that is not about it: package, place in `folder`, and sha256 by RECORD."""
     for record in records(folder):
         package = canonicalize_name(record.parent.name.partition("-")[0])
         packages = os.path.relpath(record.parents[1], folder)

@@ -42,8 +42,7 @@ def digest(path: Path) -> str:
 
 
 def unpack(parts: Path, folder: Path) -> str:
-    """Unpacks a folder of parts into `folder`, which appears once all is well. Returns one sha256 for all contents.
-    Raises UserError."""
+    """Unpacks parts into `folder`, which appears once all is well. Returns one sha256 for all contents. Raises UserError."""
     if folder.exists():
         raise UserError(f"{folder} is there already. Name a folder that is not, or remove it.")
     paths = _whole(parts)
