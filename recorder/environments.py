@@ -23,7 +23,7 @@ OLD_SETUPTOOLS = "setuptools==69.5.1"
 
 
 def packages(release: Release, python: str) -> list[str]:
-    """What is installed for `release` on that Python, exact, from `releases.lock`. Raises UserError where it is not there."""
+    """What is installed for `release` on that Python, exact, by `releases.lock`. Raises UserError if it is not there."""
     locked = locked_packages(release, python)
     if not locked:
         others = ", ".join(other for other in release.pythons if locked_packages(release, other)) or "no other"

@@ -30,8 +30,7 @@ def tell(words: str) -> None:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a fleet runs: on so many `nodes` at a time, with options of `sbatch`, NAME=VALUE or NAME; `scratch` and
-    `offline` are those of Order."""
+    """Where a fleet runs: on so many `nodes` at a time, with options of `sbatch`; `scratch` and `offline` as in Order."""
 
     nodes: int
     sbatch: tuple[str, ...] = ()

@@ -102,8 +102,7 @@ def hot(answer: Mapping[str, Any], of: "Describe") -> Hot:
 
 
 class Describe:
-    """The functions of one release's libraries, each read once; `with_lines` as machine_code.function has it. Raises
-    NotALibrary, and OSError."""
+    """A release's functions, each read once; `with_lines` as in machine_code.function. Raises NotALibrary, and OSError."""
 
     def __init__(self, paths: Iterable[Path], with_lines: bool = True) -> None:
         libraries = self.libraries = {path.name: Library(path) for path in paths}

@@ -24,8 +24,7 @@ from .turns import Turns
 
 
 class Server(contextlib.AbstractContextManager["Server"]):
-    """The interpreter of one launch; `results` keeps what its processes answer. Use it in a `with` statement, and prepare it
-    before anything is asked."""
+    """The interpreter of one launch; `results` keeps what its processes answer. Use it in a `with`, and prepare it first."""
 
     def __init__(
         self, conf: Config, environment: Any, results: RecordedResults, request: Request, takes_turns: bool = False

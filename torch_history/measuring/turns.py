@@ -191,8 +191,7 @@ class Turns:
         os.write(self._tells, word)
 
     def next(self) -> float | None:
-        """The next number that a process answers; None once `end` was called for it. What is no number is left out. Raises
-        the failure that it ended with."""
+        """The next number that a process answers; None once `end` was called. No other is taken. Raises its failure."""
         for line in self._answers:
             if line == _ENDED:
                 with contextlib.suppress(BlockingIOError):  # it may not have heard all that it was told

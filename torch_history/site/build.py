@@ -482,8 +482,7 @@ def _name_headings(tokens: Sequence[Token], document: str) -> None:
 
 
 def _name_items(tokens: Sequence[Token], name: str) -> None:
-    """Gives each item of a document that says how a cause was found its first words as an anchor, such as
-    `questions-selection-what-2-14-0-lost`."""
+    """Gives each item on how a cause was found its first words as an anchor, `questions-selection-what-2-14-0-lost`."""
     items = {_plain(row.item): row.item for row in why.FOUND if row.link == f"docs/{name}.md"}
     for item, words in zip(tokens, tokens[2:], strict=False):
         begun = next((plain for plain in items if _plain(words.content).startswith(plain)), "")
@@ -510,8 +509,7 @@ def _anchor(name: str) -> str:
 
 
 def _keep_anchors(tokens: Sequence[Token], document: str) -> None:
-    """Links to what the page shows of a document, or of their own, lead there; others, which lead nowhere without a
-    repository, are plain text."""
+    """Links to what the page shows lead there; others, which lead nowhere without a repository, are plain text."""
     shown = False
     for token in tokens:
         if token.type == "link_open":

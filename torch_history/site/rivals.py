@@ -77,8 +77,7 @@ def _less(found: History, own: Series, other: Series, tag: str) -> float:
 
 
 def sentence(series: Sequence[Series], known: Rivals, tag: str, than: str = "") -> str:
-    """What to do instead of `series` of one metric on a release, which are `than` where that is to be said; empty where
-    nothing is said of that metric."""
+    """What to do instead of `series` of one metric on a release, `than` if that is to be said; empty where nothing is."""
     unit = series[0].unit
     if unit not in ("seconds", "bytes"):
         return ""

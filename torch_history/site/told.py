@@ -1,5 +1,4 @@
-"""What is told of one pair of releases of a lane? All that a page shows of it, as `torch-history compare` has it.
-docs/site.md lists the keys."""
+"""What is told of a pair of releases of a lane? What `torch-history compare` tells; docs/site.md lists the keys."""
 
 from __future__ import annotations
 
@@ -81,8 +80,7 @@ def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[st
 
 
 def _evidence(finding: Finding) -> str:
-    """Where the evidence of its cause is: `explain` where that found it, the page and the item of one that was found by
-    hand; empty where there is none."""
+    """Where the evidence of its cause is: `explain`, or the page and the item of one found by hand; empty for none."""
     if finding.because is None:
         return ""
     if finding.because.basis is Basis.EVIDENCE:

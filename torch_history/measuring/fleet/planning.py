@@ -1,5 +1,4 @@
-"""How is a history cut into jobs, which are sessions of neighbouring releases, and how long does each take? Seconds come
-from stored launches."""
+"""How is a history cut into jobs, sessions of neighbouring releases, and how long does each take by stored launches?"""
 
 import itertools
 import math
@@ -35,8 +34,7 @@ class Work:
     within: float = math.inf
 
     def seconds(self, rates: Rates, releases: Sequence[str]) -> float:
-        """Seconds of a session of `releases`, from its first case to its last one; counts that come with times are taken in
-        the first round only."""
+        """Seconds of a session of `releases`; counts that come with times are taken in the first round only."""
         rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
         kinds = [(question, kind) for question in self.questions for kind in rounds if self.only in ("", kind)]
         # Of a question of which nothing is stored: the slowest on a CPU takes 104 seconds a round.
