@@ -123,7 +123,7 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
         *itertools.chain(*(each(key, None, 5, [], {}) for key in ("session", "release", "benchmark", "started_at"))),
         *each("round", None, "1", 1.5, True, -1, 10**30),
         *each("duration", None, 1e300, *NO_NUMBERS),
-        *each("facts", None, "", [], {"conditions": 5}),
+        *each("facts", None, "", [], {"conditions": 5}, {"threads": "many"}, {"threads": None}),
         *each("cases", None, {}, "", [None], [5], [[]], [{}], [{"parameters": []}], [{"value": 1}]),
         *each("cases", *([{"parameters": value, "value": 1}] for value in NO_NAMES)),
         *each_case("samples", None, 5, "12", [[1]], [0], [-1.0], *([value] for value in NO_NUMBERS)),

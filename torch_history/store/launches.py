@@ -132,8 +132,9 @@ class Launch(Struct, frozen=True):
         if not "".join(names).isprintable() or max(map(len, names)) > LONGEST_NAME:
             wrong = next(name for name, value in zip(_NAMES, names, strict=True) if not is_name(value))
             raise ValueError(f"its '{wrong}' is no name of at most {LONGEST_NAME} printable characters")
-        if not isinstance(launch.facts.get("conditions", {}), dict):
-            raise ValueError("its 'facts.conditions' are no object")
+        for name, kind, words in (("conditions", dict, "object"), ("threads", int, "number")):
+            if not isinstance(launch.facts.get(name, kind()), kind):
+                raise ValueError(f"its 'facts.{name}' are no {words}")
         is_time = metric_of(launch.benchmark).varies
         for case in launch.cases:
             value = case.value
