@@ -178,6 +178,9 @@ def test_what_a_killed_run_left_is_packed_and_what_was_packed_is_not_again(measu
     with tarfile.open(path) as stream:
         assert archive.ANSWERS not in stream.getnames()
     assert archive.pack(measured, measured / "results", measured / archive.ANSWERS) is None
+    soon = time.time() + 3600
+    os.utime(path, (soon, soon))  # a clock that went wrong then, and is right again
+    assert archive.pack(measured, measured / "results", measured / archive.ANSWERS) is not None
 
 
 def test_a_full_disk_leaves_no_archive_that_is_cut_off(measured, monkeypatch):

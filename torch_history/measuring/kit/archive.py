@@ -53,16 +53,16 @@ class Filed:
 
 
 def pack(kit: Path, results: Path, answers: Path) -> Path | None:
-    """Writes an archive of all results of machines that were measured since the newest one, and of new answers; None
-    without. What a killed run left is in the next one."""
-    since = max((path.stat().st_mtime for path in kit.glob("*.tar.xz")), default=0.0)
+    """Writes an archive of all results of machines that were measured since the newest one, and of new answers, if any."""
+    when = datetime.datetime.now(datetime.timezone.utc)
+    past = (path.stat().st_mtime for path in kit.glob("*.tar.xz"))
+    since = max((at for at in past if at <= when.timestamp()), default=0.0)  # none of a clock that was set back
     folders = (record.parent for record in sorted(results.glob(f"*/{RECORD}")))
     machines = [of.name for of in folders if any(path.stat().st_mtime >= since for path in of.rglob("*.jsonl"))]
     asked = answers.exists() and answers.stat().st_mtime >= since
     if not machines and not asked:
         return None
     name = machines[0] if machines else "answers"
-    when = datetime.datetime.now(datetime.timezone.utc)
     path = kit / f"{name}-{when:%Y%m%dT%H%M%S}.tar.xz"
     tops = [results / each for each in (LISTED.name, *machines)]
     packed = io.BytesIO()  # an archive that a full disk cut off would pass for one
