@@ -223,6 +223,7 @@ def test_a_move_says_what_stops_it_and_what_was_measured(tmp_path):
         (1, "torch==2.2.2\ntorch==2.5.1", "asks for torch ==2.2.2,==2.5.1 at once"),
         (1, "torch==2.4.1; python_version != '3.12'", "asks for no torch, torchvision or torchaudio for Linux"),
         (1, "torchvision==0.29.1", "asks for torchvision ==0.29.1, and which torch goes with that is not known here."),
+        (1, "torchvision==0.18.1\ntorchaudio==2.4.1", "torchaudio ==2.4.1, which go with different torch."),
         (1, "torchvision==0.29.1\ntorchaudio", "torchaudio, and which torch goes with that is not known here."),
         (0, "torch>=2.1,<2.3", "torch <2.3,>=2.1, so 2.1.0 to 2.2.2 may be installed. This is told from 2.1.0."),
         (0, "torchvision>=0.15", "torchvision >=0.15, built for torch 2.0.0 to 2.14.0. This is told from 2.0.0."),

@@ -67,8 +67,7 @@ def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
         folder.chmod(0o700)
     with locked(fleet / "head", f"looks after the fleet {fleet.name}"):
         if (fleet / ORDER).exists():  # what is measured in which job stays; how is as it was asked for last
-            how = {name: getattr(order, name) for name in ("budget", "scratch", "offline")}
-            order = replace(Order.load(fleet), **how)
+            order = replace(Order.load(fleet), budget=order.budget, scratch=order.scratch, offline=order.offline)
         order.save(fleet)
         tell(f"Fleet {fleet.name}: {len(order.jobs)} jobs in {fleet}.")
         if order.offline:

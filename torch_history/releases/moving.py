@@ -52,7 +52,8 @@ def allowed(wanted: Wanted, axis: Axis, where: str) -> tuple[list[Release], str]
         return found, asks
     pins = sum(each.operator == "==" for each in asked.get("torch", ()))
     why = " at once, perhaps for different extras" if pins > 1 else ", which no release here is"
-    why = why if "torch" in asked else ", and which torch goes with that is not known here"
+    others = ", which go with different torch" if all(fits) else ", and which torch goes with that is not known here"
+    why = why if "torch" in asked else others
     ends = f"{axis.releases[0].version} to {axis.newest.version}"
     raise UserError(f"{asks}{why}. Name a file that asks for one torch from {ends}.")
 
