@@ -63,6 +63,11 @@ FORMS = {
     "near.txt": ("./wheels/torch-2.4.1-cp311-cp311-linux_x86_64.whl\n", ["2.4.1"]),
     "tag.txt": ("torch @ git+https://github.com/pytorch/pytorch@v2.3.1\n", ["2.3.1"]),
     "address.toml": ('[tool.poetry.dependencies]\ntorch = {url = "https://a.b/torch-2.3.1-cp311.whl"}\n', ["2.3.1"]),
+    "dev.toml": ('[tool.poetry.dev-dependencies]\npython = "^3.9"\ntorch = "2.3.1"\n', ["2.3.1"]),
+    "both.toml": (
+        '[tool.poetry.dependencies]\ntorch = "2.3.1"\n[tool.poetry.group.dev.dependencies]\ntorch = "*"\n',
+        ["2.3.1"],
+    ),
     "marked.txt": ("\ufefftorch==2.3.1\r\n", ["2.3.1"]),
 }
 

@@ -168,11 +168,11 @@ def _project(table: dict[str, Any]) -> tuple[list[_Asked], str]:
     for group in (*project.get("optional-dependencies", {}).values(), *table.get("dependency-groups", {}).values()):
         lines += [line for line in group if isinstance(line, str)]
     pairs = [pair for line in lines for pair in _required(line)]
-    groups = [poetry, *poetry.get("group", {}).values()]
-    of_poetry = {name: asked for group in groups for name, asked in group.get("dependencies", {}).items()}
-    asked = of_poetry.pop("python", "")
+    groups = [poetry, {"dependencies": poetry.get("dev-dependencies", {})}, *poetry.get("group", {}).values()]
+    of_poetry = [pair for group in groups for pair in group.get("dependencies", {}).items() if pair[0] != "python"]
+    asked = poetry.get("dependencies", {}).get("python", "")
     python = project.get("requires-python", "") or (asked.get("version", "") if isinstance(asked, dict) else asked)
-    pairs += [pair for name, asked in of_poetry.items() for pair in _of_poetry(name, asked)]
+    pairs += [pair for named in of_poetry for pair in _of_poetry(*named)]
     return pairs, python
 
 
