@@ -287,9 +287,11 @@ def test_durations_of_a_gpu_are_not_those_of_a_processor(tmp_path):
         for _ in range(1 + 2 * (device == "cpu")):
             append_launches(tmp_path / name / f"{TAGS[0]}-release-py3.11.jsonl", [launch(TAGS[0], 0)])
     said: list[str] = []
-    assert machine_with_durations(tmp_path, "", "cuda", said.append) == "gpu"
-    assert machine_with_durations(tmp_path, "another", "cpu", said.append) == "cpu-with-most"
-    assert machine_with_durations(tmp_path, "gpu", "cuda", said.append) == "gpu"
+    lane = "release-py3.11"
+    assert machine_with_durations(tmp_path, "gpu", "cuda", "release-py3.9", said.append) == ""
+    assert machine_with_durations(tmp_path, "", "cuda", lane, said.append) == "gpu"
+    assert machine_with_durations(tmp_path, "another", "cpu", lane, said.append) == "cpu-with-most"
+    assert machine_with_durations(tmp_path, "gpu", "cuda", lane, said.append) == "gpu"
     assert said == [
         f"Nothing of this machine is stored: durations are those of {name}." for name in ("gpu", "cpu-with-most")
     ]

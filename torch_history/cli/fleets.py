@@ -43,15 +43,15 @@ def plan(asked: Asked, cluster: Cluster) -> None:
     found = suites.load()
     order = _order(found, asked, cluster)
     request = replace(given := asked_for(), device=order.device or given.device)
-    here = describe(request)["machine"] if request.device != "cuda" else ""  # GPUs are in nodes
-    machine = machine_with_durations(found.results, here, request.device, tell)
-    known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
+    here = describe(request) if request.device != "cuda" else {"machine": "", "device": "cuda"}  # GPUs are in nodes
+    lane = f"release-py{order.lane}"
+    machine = machine_with_durations(found.results, here["machine"], here["device"], lane, tell)
+    known = rates(read_launches(found.results, machine, lane, order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]
     console().print(sessions(every, work, known, "job"))
     turns, most = -(-len(every) // cluster.nodes), max(work.seconds(known, tags) for tags in every) / 60
-    on = f"On {cluster.nodes} node{'s' * (cluster.nodes > 1)}"
-    tell(f"{on} it takes {turns * most:.1f} minutes at most, besides installing.")
+    tell(f"With {cluster.nodes} at a time it takes {turns * most:.1f} minutes at most, besides installing.")
 
 
 def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:

@@ -155,9 +155,10 @@ class Run:
     def plan(self, groups: Sequence[Sequence[Release]], anchor: Release | None) -> None:
         """Says what would be measured, and how long that takes by what is stored of the lane."""
         asked, here = self.asked, machine.describe(self.request)["machine"]
-        named = planning.machine_with_durations(self.results, here, self.request.device, click.echo)
+        lane = self.environment.name
+        named = planning.machine_with_durations(self.results, here, self.request.device, lane, click.echo)
         questions = (self.own.question,) if self.own else asked.questions or planning.all_questions(self.suite.root)
-        stored = read_launches(self.results, named, self.environment.name, questions) if named else ()
+        stored = read_launches(self.results, named, lane, questions) if named else ()
         within = (asked.seconds_within(self.request.device) or math.inf) / len(groups)
         work = planning.Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups), within)
         every = [[release.tag for release in anchored(group, anchor)] for group in groups]

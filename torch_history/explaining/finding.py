@@ -43,8 +43,7 @@ SCRIPT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Cases:
-    """What a question or an own file lists: variants with sizes, and whether their calls are `timed`; and of what a process
-    does once the metric with both."""
+    """What a question or own file lists: variants with sizes, whether they are `timed`, and metrics of what is done once."""
 
     cases: list[tuple[str, ...]]
     timed: bool

@@ -12,14 +12,13 @@ from rich.table import Table
 
 from contract.metrics import metric_of
 
-from ...store.launches import Launch, files_of, machines_in
+from ...store.launches import Launch, files_of, machines_in, of_file
 from ...store.machines import record_of
 from ...store.sources import versions
 from ..plan import SHARED, gigabytes, in_sessions, middle
 
 Rates = Mapping[tuple[str, str], float]
-"""Question and kind -> the usual seconds that one release takes in one round. One that takes times and counts together takes
-those of both."""
+"""Question and kind -> the usual seconds of one release in one round. Who takes times and counts takes those of both."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,11 @@ def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[st
     return [tuple(job) for job in jobs], middle(releases) if len(jobs) > 1 and not apart else ""
 
 
-def machine_with_durations(results: Path, ours: str, device: str, tell: Callable[[str], None]) -> str:
-    """This machine where anything of it is stored, else the one of the device with most stored; empty where none is."""
-    known = [name for name in machines_in(results) if record_of(results / name).get("device", "cpu") == device]
+def machine_with_durations(results: Path, ours: str, device: str, lane: str, tell: Callable[[str], None]) -> str:
+    """This machine where anything of the lane is stored, else that of the device with most stored; empty where none is."""
+    of_lane = {path.parent.name for path in results.glob("*/*.jsonl*") if of_file(path)[1] in ("", lane)}
+    machines = [name for name in machines_in(results) if name in of_lane]
+    known = [name for name in machines if record_of(results / name).get("device", "cpu") == device]
     if ours in known or not known:
         return ours if known else ""
     most = max(known, key=lambda name: sum(path.stat().st_size for path in files_of(results / name)))
