@@ -188,7 +188,8 @@ def not_measured(comparison: Comparison) -> str:
 
 def one_sided(comparison: Comparison) -> list[str]:
     """That some series are not compared; nothing where there are none."""
-    said = f"{comparison.one_sided} series were measured on only one of the two releases and are not compared."
+    were, are = ("was", "is") if comparison.one_sided == 1 else ("were", "are")
+    said = f"{comparison.one_sided} series {were} measured on only one of the two releases and {are} not compared."
     return [said] if comparison.one_sided else []
 
 

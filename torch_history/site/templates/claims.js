@@ -80,7 +80,7 @@
             el("p", {}, el("strong", {}, `${shown.release}: `), sign(shown.word), ". ", shown.sentence),
             el("p", {}, el("strong", {}, "Advice: "), TH.prose(shown.advice)),
             runs(claim, address.columns),
-            hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`),
+            hidden > 0 && el("p", {class: "quiet"}, hidden === 1 ? "One older release is not shown." : `${hidden} older releases are not shown.`),
             turns(claim), place, sentences(claim));
     };
 

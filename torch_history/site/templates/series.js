@@ -382,7 +382,7 @@
         const label = `${name} by release, ${many} ${span}, ${where}. The same numbers are in the table below.`;
         const everyColumn = `all ${measured.length} releases, not the newest ${MOST_COLUMNS} alone`;
         const older = measured.length > MOST_COLUMNS && (isOther
-            ? hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`)
+            ? hidden > 0 && el("p", {class: "quiet"}, hidden === 1 ? "One older release is not shown." : `${hidden} older releases are not shown.`)
             : TH.toggle(everyColumn, "columns", address.columns));
         return [
             H.figure(lane, all, shown, {...view, isRaw: view.times === "raw", steps: marks(numbered), chosen, label}),
