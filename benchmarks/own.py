@@ -124,10 +124,16 @@ def complete(module: ModuleType) -> ModuleType:
 
 
 def _refuse_names(module: Any, name: str) -> None:
-    """Raises WorkloadUnreadable where a case would have no name, or a name twice: a case is asked for by its name."""
+    """Raises WorkloadUnreadable where a case would have no name, or a name twice: a case is asked for by its name. And
+    where a function is a generator, which nothing would consume."""
     known: dict[str, str] = {}
     for table in TABLES:
-        for each in getattr(module, table, {}):
+        for each, named in getattr(module, table, {}).items():
+            if table == "functions" and inspect.isgeneratorfunction(named):
+                raise WorkloadUnreadable(
+                    f"{name} has `{each}` in `functions`, which is a generator: a call of it runs nothing. Name it in "
+                    "`iterators`, of which everything is taken"
+                )
             if not isinstance(each, str) or not each.isprintable() or len(each) > LONGEST_NAME:
                 raise WorkloadUnreadable(
                     f"{name} has {each!r:.60} in `{table}`, which is no name: give it a text of at most {LONGEST_NAME} "

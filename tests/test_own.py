@@ -130,6 +130,7 @@ def test_a_result_that_refers_to_itself_is_refused_with_what_to_do(tmp_path):
         (f"{FILE}METRICS = ('process_time',)", "which is of a process, and has no `command`"),
         (f"{FILE}command = 'python x.py'", "command `command` that is no list of words"),
         (f"{INPUTS}functions = {{'f': abs}}; sizes = ('small',)", "has `sizes` that is no dictionary"),
+        (f"{INPUTS}def rows(x): yield x\nfunctions = {{'r': rows}}", "has `r` in `functions`, which is a generator"),
         (f"{INPUTS}functions = {{1: abs}}", "has 1 in `functions`, which is no name"),
         (f"{INPUTS}functions = {{'caf\\udce9': abs}}", r"has 'caf\\udce9' in `functions`, which is no name"),
         (f"{INPUTS}functions = {{'x' * 101: abs}}", "which is no name: give it a text of at most 100 printable"),
