@@ -15,7 +15,11 @@ SAID = re.findall(r"`([A-Z_]+)=([\d.e-]+)`", PAGE)
 
 ELSEWHERE = {
     **{"BOUND": "what is printed of an interval that says nothing", "LEAST_STEP": "held with the rounding"},
-    **{"STEP": "held with the rounding", "ROUNDING": "what is taken for an error of the machine's arithmetic"},
+    **{
+        "STEP": "held with the rounding",
+        "STEPS": "as many as a byte holds",
+        "ROUNDING": "what is taken for an error of the machine's arithmetic",
+    },
     **{"CONFIDENCE": "follows from ERROR_RATE", "NO_GROWTH": "makes a ratio of evidence"},
 }
 """Constants of these modules that the page does not name, and why."""
