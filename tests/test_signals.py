@@ -2,14 +2,16 @@
 process started end with it, even where that process is killed?"""
 
 import functools
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from torch_history.system.children import side_by_side
+from torch_history.system.children import beside, side_by_side
 
 from .processes import ROOT, lives, ran, until
 
@@ -188,3 +190,9 @@ def test_work_is_shared_between_copies_of_a_process_and_what_one_raises_comes_ba
         side_by_side(lambda _: own["missing"], range(3))
     with pytest.raises(MemoryError):  # as a system that runs out of memory does
         side_by_side(lambda _: signal.raise_signal(signal.SIGKILL), range(3))
+    with beside(lambda: bytes(2**24)) as answer:
+        time.sleep(0.5)  # by then it waits until more of its answer is read
+        for copy in multiprocessing.active_children():
+            copy.kill()
+        with pytest.raises(MemoryError):
+            answer()

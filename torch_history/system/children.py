@@ -44,7 +44,7 @@ def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     def answer() -> Any:
         try:
             found, error = receiver.recv()
-        except EOFError as ended:
+        except (EOFError, OSError) as ended:  # of a message that has not begun, or has not ended
             raise MemoryError from ended  # nothing else ends a copy that has not told all
         if error:
             raise error
