@@ -242,11 +242,12 @@ def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, played_s
     said = here("status")
     assert "running on n1." in said
     assert "queued (Resources)." in said
-    here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--scratch", "/disk")
+    here(*RUN, "--detach", "--sbatch", "--gres=gpu:1", "--scratch", "/disk")
     assert (tmp_path / "asked").read_text().splitlines() == asked
     assert Order.load(here.fleet).scratch == "/disk"
-    here(*RUN, "--detach", "--sbatch", "partition=other")
-    assert len({*(here.env / FLEETS).glob("*/")}) == 2
+    for number, elsewhere in enumerate(("partition=other", "gpus-per-node=h100:1"), start=2):
+        here(*RUN, "--detach", "--sbatch", elsewhere)
+        assert len({*(here.env / FLEETS).glob("*/")}) == number
     played_slurm("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert "Unable to contact slurm controller" in here(*RUN, code=1)
 

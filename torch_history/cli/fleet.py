@@ -40,7 +40,7 @@ def run(nodes: int, sbatch: tuple[str, ...], scratch: str, offline: bool, detach
     from . import fleets
 
     asked = Asked(**options)
-    cluster = fleets.Cluster(nodes, sbatch, scratch, offline)
+    cluster = fleets.Cluster(nodes, tuple(each.lstrip("-") for each in sbatch), scratch, offline)
     if asked.plans:
         fleets.plan(asked, cluster)
     elif not fleets.run(asked, cluster, detach):

@@ -60,7 +60,7 @@ def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
     found = suites.load()
     order = _order(found, asked, cluster)
     fleet = found.env.resolve() / FLEETS / order.name
-    named = (option.lstrip("-").partition("=") for option in cluster.sbatch)
+    named = (option.partition("=") for option in cluster.sbatch)
     slurm = Slurm(fleet, {name: value for name, _, value in named})
     for folder in (fleet.parent, fleet):  # whoever may write there says what jobs do
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
         anchor=anchor,
         launches=1 if counts else asked.rounds,
         budget=asked.budget or 0.0,
-        places=tuple(sorted(each for each in cluster.sbatch if each.lstrip("-").partition("=")[0] in PLACES)),
+        places=tuple(sorted(each for each in cluster.sbatch if each.partition("=")[0] in PLACES)),
         **{name: getattr(asked, name) for name in ("lane", "questions", "sizes", "only", "device")},
         **{name: getattr(cluster, name) for name in ("scratch", "offline")},
     )

@@ -31,7 +31,8 @@ FLEETS = "fleets"
 
 ORDER = "order.json"
 
-PLACES = ("clusters", "constraint", "gpus", "gres", "nodelist", "partition")  # options of sbatch that choose nodes
+PLACES = ("clusters", "constraint", "gpus", "gpus-per-node", "gpus-per-task", "gres", "nodelist", "partition")
+"""The options of sbatch that choose nodes: a fleet elsewhere is another fleet."""
 
 
 @dataclass(frozen=True)
