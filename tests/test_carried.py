@@ -1,5 +1,6 @@
 """Are the releases that are carried to another machine what their wheels hold, and is everything else refused in words?"""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ import tarfile
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -477,6 +479,26 @@ def machine_python(tmp_path_factory) -> Iterator[Path]:
     run_uv(["pip", "install", "--python", str(python), "torch==2.11.0", *HARNESS[1:]])
     yield python
     shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("digests", "said"),
+    [
+        ({"sha256": hashlib.sha256(b"a wheel").hexdigest()}, ""),
+        ({"sha256": "0" * 64}, "did not arrive whole: its sha256 is not that of the index"),
+        ({"md5": hashlib.md5(b"a wheel").hexdigest()}, "or tells no sha256 of it"),
+    ],
+)
+def test_a_wheel_is_taken_by_its_sha256_alone(digests, said, tmp_path, monkeypatch):
+    name = f"torch-2.15.0-cp{PYTHON.replace('.', '')}-cp{PYTHON.replace('.', '')}-manylinux_2_28_x86_64.whl"
+    page = SimpleNamespace(packages=[SimpleNamespace(filename=name, url="https://index.example/x", digests=digests)])
+    body = SimpleNamespace(headers={}, raise_for_status=lambda: None, iter_content=lambda _: [b"a wh", b"eel"])
+    monkeypatch.setattr(carry.PyPISimple, "get_project_page", lambda *_, **__: page)
+    monkeypatch.setattr(carry.requests.Session, "get", lambda *_, **__: contextlib.nullcontext(body))
+    asked = AXIS.find("2.15.0"), PYTHON, tmp_path, Lock({}, {}), lambda words: None
+    with pytest.raises(UserError, match=said) if said else contextlib.nullcontext():
+        carry._fetched(*asked)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == ([] if said else [b"a wheel"])
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import requests
 from msgspec.structs import asdict
-from pypi_simple import DigestMismatchError, DistributionPackage, NoDigestsError, NoSuchProjectError, PyPISimple
+from pypi_simple import DigestMismatchError, DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
 from torch_history.measuring.kit import parts
@@ -109,15 +109,15 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
         with PyPISimple(address) as session:
             file = _chosen(session.get_project_page("torch", timeout=TIMEOUT).packages, release, python)
             sha256 = file.digests.get("sha256", "")
-            if (known := lock.sha256.get(file.filename)) and known != sha256:
-                raise UserError(f"The index has another {file.filename} than releases.lock, by its sha256.")
+            if not sha256 or lock.sha256.get(file.filename, sha256) != sha256:
+                raise UserError(f"The index has another {file.filename} than releases.lock, or tells no sha256 of it.")
             path = work / file.filename
             if not (path.exists() and parts.digest(path) == sha256):
                 tell(f"Downloading {file.filename}")
                 unfinished = path.with_name(f".{path.name}")
                 session.download_package(file, unfinished, timeout=TIMEOUT)
                 unfinished.rename(path)
-    except (DigestMismatchError, NoDigestsError) as error:
+    except DigestMismatchError as error:
         raise UserError(
             f"{file.filename} did not arrive whole: its sha256 is not that of the index. Ask again."
         ) from error
