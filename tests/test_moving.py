@@ -119,7 +119,10 @@ def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
             10,
             11,
         ),
+        ("poetry.lock", "package = []\n[metadata]\npython-versions = '>=3.8 <3.11'", 10, 11),
         ("Pipfile.lock", json.dumps({"_meta": {"requires": {"python_version": "3.10"}}}), 10, 11),
+        ("Pipfile.lock", json.dumps({"_meta": {"requires": {"python_version": ">=3.10"}}}), 10, 9),
+        ("Pipfile.lock", json.dumps({"_meta": {"requires": {"python_full_version": "3.10.2"}}}), 10, 11),
         ("python.toml", "[tool.poetry.dependencies]\npython = '^3.9 || ^4.2'", 11, 7),
     ],
 )

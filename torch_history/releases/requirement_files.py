@@ -52,7 +52,7 @@ def read(path: Path, python: str) -> Wanted:
         if path.stat().st_size > LARGEST_FILE:
             raise UserError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MiB. Name {FORMS}.")
         asked, python_of_file = _of_form(path, _text(path))
-        pythons = versions_of("" if "|" in python_of_file else python_of_file)  # one or another is no one condition
+        pythons = _python(python_of_file)
         for name, versions, markers in asked:
             if any(_holds(marker, python) for marker in markers):
                 packages[canonicalize_name(name)] = packages.get(canonicalize_name(name), SpecifierSet()) & versions
@@ -89,9 +89,9 @@ def _of_form(path: Path, text: str) -> tuple[list[_Asked], str]:
     if path.name == "Pipfile.lock":
         groups = json.loads(text)
         of = {**groups.get("develop", {}), **groups.get("default", {})}
-        said = next(iter(groups.get("_meta", {}).get("requires", {}).values()), "")
+        said = str(next(iter(groups.get("_meta", {}).get("requires", {}).values()), ""))
         pinned = [_locked(name, each.get("version", ""), each) for name, each in of.items()]
-        return pinned, f"=={said}.*" if said else ""
+        return pinned, f"=={said}.*" if re.fullmatch(r"[\d.]+", said) else said
     if path.suffix in (".lock", ".toml"):
         table = tomllib.loads(text)
         locked = table.get("package", table.get("packages"))
@@ -126,6 +126,11 @@ def _poetry(part: str) -> str:
     last = next((i for i, number in enumerate(numbers) if number), 0) if kind == "^" else min(1, len(numbers) - 1)
     below = [*numbers[:last], numbers[last] + 1]
     return f">={version},<{'.'.join(map(str, below))}"
+
+
+def _python(said: str) -> SpecifierSet:
+    """What a file says of Python, poetry's spaces as commas; any where it says one or another, which is no one condition."""
+    return SpecifierSet() if "|" in said else versions_of(re.sub(r"(?<=[\d*]) +(?=[<>=!~^])", ",", said))
 
 
 def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[_Asked]:
