@@ -392,10 +392,11 @@ def _found(workload: ModuleType, variant: str, size: str, metric: Metric) -> dic
             numbers, reason = {}, str(error)
         except device.NotMeasured as error:
             numbers, kind, reason = {}, "unmeasured", str(error)
-        with contextlib.suppress(OSError):  # asv hands on what a case prints, in a time that grows as its square
-            if os.fstat(1).st_size > MOST_PRINTED:
-                os.ftruncate(1, MOST_PRINTED)
-                os.lseek(1, 0, os.SEEK_END)
+        finally:
+            with contextlib.suppress(OSError):  # asv hands on what a case prints, in a time that grows as its square
+                if os.fstat(1).st_size > MOST_PRINTED:
+                    os.ftruncate(1, MOST_PRINTED)
+                    os.lseek(1, 0, os.SEEK_END)
         named = metrics_of(workload.METRICS)
         asked = (*named, *RECORDED) if on == "recorder" else named
         found = {of: numbers.get(of, {kind: reason or _missing(of, on)}) for of in asked}

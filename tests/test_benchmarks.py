@@ -154,7 +154,7 @@ def forked(code, variables):
             try:
                 os.dup2(said.fileno(), 1)
                 os.environ.update(variables)
-                for size in ("tinier", "tiniest", "minute", "one", "two", "three", "four", "five", "six"):
+                for size in ("tinier", "tiniest", "minute", "one", "two", "three", "four", "five", "six", "seven"):
                     intersection.sizes[size] = {"boxes": 50, "others": 7}
                 exec(code, globals())
                 sys.stdout.flush()
@@ -249,6 +249,11 @@ CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
         {"TORCH_HISTORY_VALUES": "a folder"},
     ),
     "much printed": (BUILDS.replace('"built"', '"x" * 2**21') + "\nturns('six', ['track_allocations'])", {}),
+    "much printed before it fails": (
+        "intersection.variants['in_place'] = lambda _: print('x' * 2**21, flush=True) or 1 / 0\n"
+        "turns('seven', ['track_allocations'])",
+        {},
+    ),
     "wrong result": (f"{WRONG}\nturns('three', ['track_time', 'track_operators'])", {}),
 }
 """What each child of one server does that has discovered the suite, and with what in its surroundings."""
@@ -281,6 +286,7 @@ SAID = {
     "killed": [],
     "after it": ["failed: CaseFailed the process that measured this case ended before it could answer"],
     "much printed": ["x" * 2**20 + "track_allocations 3"],
+    "much printed before it fails": ["x" * 2**20 + "failed: ZeroDivisionError division by zero"],
     "untold": ["What it returns cannot be told: ZeroDivisionError: division by zero", "track_allocations 3"],
 }
 """One process of a case times before it profiles, and gives all metrics; one that is asked again is measured again, and one
