@@ -34,7 +34,7 @@ def write(results: Path, told: Any, name: str = "v2.11.0-nvidia-h100") -> Path:
 
 
 def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path):
-    write(tmp_path, TOLD)
+    write(tmp_path, {**TOLD, "agreed": 2 * TOLD["agreed"]})
     (found,) = certificates_in(tmp_path)
     assert (found.release, found.here.gpu, found.card) == ("v2.11.0", GPU, "hopper")
     assert found.agreed == TOLD["agreed"]

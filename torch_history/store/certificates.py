@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import replace
 
 from ..system.files import LONGEST_NAME, files_in, read_object, readable
 
@@ -87,7 +88,7 @@ def parse(path: Path) -> Certificate:
         raise ValueError(f"it is no certificate: {error}") from error
     if both := sorted({*found.agreed} & found.different.keys()):
         raise ValueError(f"it says of {both[0]} that all agrees and that something differs")
-    return found
+    return replace(found, agreed=[*dict.fromkeys(found.agreed)])  # a case that is named twice is one
 
 
 def certificates_in(results: Path) -> list[Certificate]:
