@@ -55,7 +55,7 @@ def test_machines_that_disagree_are_both_told_though_their_processors_have_one_n
         return Place({}, HERE, (OLD, NEW), lambda old, new: [changed(verdict)], "EPYC")
 
     for verdicts_of in ((Verdict.SAME, Verdict.SLOWER), (Verdict.SLOWER, Verdict.SAME)):
-        others = OtherPlaces(machines=[place(verdict) for verdict in (Verdict.CANT_TELL, *verdicts_of)])
+        others = OtherPlaces(machines=[place(verdict) for verdict in (Verdict.CANT_TELL, Verdict.BROKE, *verdicts_of)])
         said = others.of([changed(Verdict.SLOWER)], OLD, NEW)
         assert said[SERIES].words == "seen on another machine, too (EPYC), but SAME on a third one (EPYC)"
 
