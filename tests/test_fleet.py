@@ -298,6 +298,14 @@ def test_durations_of_a_gpu_are_not_those_of_a_processor(tmp_path):
     ]
 
 
+def test_a_plan_that_names_no_device_takes_the_durations_of_the_one_that_is_here(here, monkeypatch):
+    write(here.results, launch(TAGS[0], 0))
+    monkeypatch.setattr(fleets, "describe", lambda request: {"machine": MACHINE, "device": request.device or "cpu"})
+    for device, lacks in (((), False), (("--device", "cpu"), False), (("--device", "cuda"), True)):
+        said = here("run", *TAGS[:2], "--plan", "--only", "counts", "--question", "selection", *device)
+        assert ("No duration of selection is stored" in said) == lacks
+
+
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])
 def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeypatch):
     from asv.machine import Machine
