@@ -271,11 +271,8 @@ def find(
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
     of_asked = History({one: of for one, of in every_metric.items() if not metrics or one.metric in wanted[1]})
-    missed, others = (
-        unconfirmed(results_dir, machine, of_asked),
-        other_places(results_dir, machine, environment, of_asked),
-    )
-    return found.beside(missed, others)
+    others = other_places(results_dir, machine, environment, of_asked)
+    return found.beside(unconfirmed(results_dir, machine, of_asked), others)
 
 
 def compared(
