@@ -15,11 +15,8 @@ SAID = re.findall(r"`([A-Z_]+)=([\d.e-]+)`", PAGE)
 
 ELSEWHERE = {
     **{"BOUND": "what is printed of an interval that says nothing", "LEAST_STEP": "held with the rounding"},
-    **{
-        "STEP": "held with the rounding",
-        "STEPS": "as many as a byte holds",
-        "ROUNDING": "what is taken for an error of the machine's arithmetic",
-    },
+    **{"STEP": "held with the rounding", "STEPS": "held with the rounding"},
+    **{"ROUNDING": "what is taken for an error of the machine's arithmetic"},
     **{"CONFIDENCE": "follows from ERROR_RATE", "NO_GROWTH": "makes a ratio of evidence"},
 }
 """Constants of these modules that the page does not name, and why."""
@@ -47,7 +44,7 @@ def test_the_page_names_every_constant():
 
 def test_usual_deviations_and_the_rounding_in_the_page_are_those_of_the_code():
     words = " ".join(PAGE.split())
-    assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j a byte" in words
+    assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j below {verdicts.STEPS}" in words
     for of, usual in (("are", levels.USUAL[True]), ("others", levels.USUAL[False])):
         noise, of_round, session = (f"{100 * part:g} %" for part in (usual.noise, usual.round, usual.session))
         assert re.search(rf"{of} {noise}, {of_round} and {session}[^;]* with w = {usual.freedom:g}[;.]", words)
