@@ -63,6 +63,9 @@ FORMS = {
     "near.txt": ("./wheels/torch-2.4.1-cp311-cp311-linux_x86_64.whl\n", ["2.4.1"]),
     "tag.txt": ("torch @ git+https://github.com/pytorch/pytorch@v2.3.1\n", ["2.3.1"]),
     "address.toml": ('[tool.poetry.dependencies]\ntorch = {url = "https://a.b/torch-2.3.1-cp311.whl"}\n', ["2.3.1"]),
+    "elsewhere.txt": ("torch==2.3.1\ntorch @ git+https://a.b/c@main ; sys_platform == 'darwin'\n", ["2.3.1"]),
+    "tag.toml": ('[tool.poetry.dependencies]\ntorch = {git = "https://a.b/c.git", tag = "v2.3.1"}\n', ["2.3.1"]),
+    "path.toml": ('[tool.poetry.dependencies]\ntorch = {path = "../torch-2.3.1-cp311.whl"}\n', ["2.3.1"]),
     "dev.toml": ('[tool.poetry.dev-dependencies]\npython = "^3.9"\ntorch = "2.3.1"\n', ["2.3.1"]),
     "both.toml": (
         '[tool.poetry.dependencies]\ntorch = "2.3.1"\n[tool.poetry.group.dev.dependencies]\ntorch = "*"\n',
@@ -141,6 +144,7 @@ def test_a_file_says_for_which_python_it_is(tmp_path, name, text, able, unable):
         ("uv.lock", "[[package]]\nname = 1\nversion = 2\n"),
         ("a.txt", "torch=2.3"),
         ("b.txt", "torch @ git+https://github.com/pytorch/pytorch@main"),
+        ("b.toml", '[tool.poetry.dependencies]\ntorch = {git = "https://a.b/c.git", branch = "main"}\n'),
         ("Pipfile.lock", "[]"),
         ("b.yml", "dependencies: 3"),
         ("c.yml", "name: a"),

@@ -31,7 +31,7 @@ MOST_PATCHES = 50
 CHOICE = re.compile(r"""extra *[!=]= *["'][^"']*["']|["'][^"']*["'] +(not +)?in +(extras|dependency_groups)""")
 """A condition of a marker on what a person chooses of a project."""
 
-_Asked = tuple[str, SpecifierSet, list[str]]
+_Asked = tuple[str, SpecifierSet | None, list[str]]
 """A package, the versions that are asked for, and the markers, of which one must hold."""
 
 FORMS = "requirements.txt, pyproject.toml, uv.lock, poetry.lock, pylock.toml, Pipfile.lock or environment.yml"
@@ -55,7 +55,10 @@ def read(path: Path, python: str) -> Wanted:
         pythons = _python(python_of_file)
         for name, versions, markers in asked:
             if any(_holds(marker, python) for marker in markers):
-                packages[canonicalize_name(name)] = packages.get(canonicalize_name(name), SpecifierSet()) & versions
+                if versions is None and name == "torch":
+                    raise ValueError("the address of torch does not say which torch it is")
+                before = packages.get(canonicalize_name(name), SpecifierSet())
+                packages[canonicalize_name(name)] = before & (versions or SpecifierSet())
     except OSError as error:
         raise UserError(f"{error.filename or path} cannot be read: {error.strerror}. Name {FORMS}.") from error
     except (ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError, RecursionError) as error:
@@ -154,16 +157,14 @@ def _required(line: str) -> Iterator[_Asked]:
         if re.match(r"[./]|\w+(\+\w+)?://", line):
             return
         raise ValueError(f"'{line}' is no requirement") from error
-    versions = _at(requirement.name, requirement.url) if requirement.url else versions_of(str(requirement.specifier))
+    versions = _at(requirement.url) if requirement.url else versions_of(str(requirement.specifier))
     yield requirement.name, versions, [str(requirement.marker or "")]
 
 
-def _at(name: str, address: str) -> SpecifierSet:
-    """The version of what lies at an address, by its file's name or tag. Raises ValueError where torch has none there."""
+def _at(address: str) -> SpecifierSet | None:
+    """The version of what lies at an address, by its file's name or tag; None where neither tells it."""
     named = re.search(r"[-@/]v?(\d+(?:\.\d+)+)[^/]*$", address)
-    if not named and name == "torch":
-        raise ValueError(f"'{address}' does not say which torch it is")
-    return versions_of(f"=={named[1]}" if named else "")
+    return versions_of(f"=={named[1]}") if named else None
 
 
 def _project(table: dict[str, Any]) -> tuple[list[_Asked], str]:
@@ -192,7 +193,8 @@ def _of_poetry(name: str, asked: Any) -> Iterator[_Asked]:
         markers = [f"({' or '.join(alike)})"] if all(pythons) else []
         markers += [f"sys_platform == '{of['platform']}'"] if "platform" in of else []
         markers += [f"({of['markers']})"] if "markers" in of else []
-        versions = _at(name, of["url"]) if "url" in of else versions_of(of.get("version", ""))
+        address = of.get("url") or of.get("path") or (f"{of['git']}@{of.get('tag', '')}" if "git" in of else "")
+        versions = _at(address) if address else versions_of(of.get("version", ""))
         yield name, versions, [" and ".join(markers)]
 
 
