@@ -196,3 +196,15 @@ def test_work_is_shared_between_copies_of_a_process_and_what_one_raises_comes_ba
             copy.kill()
         with pytest.raises(MemoryError):
             answer()
+
+
+def test_what_a_copy_raises_is_told_in_words_where_it_cannot_be_sent():
+    class Odd(Exception):
+        def __init__(self, one: str, other: str) -> None:
+            super().__init__(f"{one} and {other}")
+
+    def fails() -> None:
+        raise Odd("this", "that")
+
+    with beside(fails) as answer, pytest.raises(RuntimeError, match="Odd: this and that"):
+        answer()

@@ -5,6 +5,7 @@ import functools
 import json
 import multiprocessing
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.children import dies_with_parent
+from contract.words import of_error
 
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -58,14 +60,18 @@ def beside(function: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
 
 
 def _answer(function: Callable[[], Any], ready: Callable[[], object], sender: Any) -> None:
-    """Sends what `function` gives, or what it raises."""
+    """Sends what `function` gives, or what it raises; in words where that cannot be pickled."""
     ready()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         sender.send((function(), None))
     except BaseException as error:  # asv raises some that are no Exception
-        sender.send((None, error))
+        try:
+            told = pickle.loads(pickle.dumps(error))
+        except Exception:
+            told = RuntimeError(of_error(error))
+        sender.send((None, told))
 
 
 class Ended(Exception):
