@@ -154,5 +154,11 @@ def test_what_is_wrong_is_refused_in_a_sentence(tmp_path, more, sentence):
         read(tmp_path, more + "\n")
 
 
+def test_a_file_with_nothing_in_it_is_refused(tmp_path):
+    (tmp_path / "mine.py").write_text("# later\n")
+    with pytest.raises(SessionError, match=r"mine.py cannot be measured: nothing is in it. Give the path"):
+        OwnWorkload.of(tmp_path / "mine.py")
+
+
 def test_names_that_are_used_or_far_from_any_are_left_alone(tmp_path):
     read(tmp_path, "size = 3\nprint(size)\nWIDTH = 3\nnames = []\n")

@@ -85,6 +85,8 @@ class OwnWorkload:
                 raise ValueError(f"it is larger than {LARGEST // 2**20} MiB")
             tree = ast.parse(text, path.name)
             compile(text, path.name, "exec", dont_inherit=True)
+            if not tree.body:
+                raise ValueError("nothing is in it")
         except (ValueError, RecursionError, MemoryError) as error:
             reason = error if isinstance(error, ValueError) else "its expressions lie too deep within each other"
             raise SessionError(
