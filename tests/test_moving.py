@@ -63,6 +63,7 @@ FORMS = {
     "near.txt": ("./wheels/torch-2.4.1-cp311-cp311-linux_x86_64.whl\n", ["2.4.1"]),
     "tag.txt": ("torch @ git+https://github.com/pytorch/pytorch@v2.3.1\n", ["2.3.1"]),
     "address.toml": ('[tool.poetry.dependencies]\ntorch = {url = "https://a.b/torch-2.3.1-cp311.whl"}\n', ["2.3.1"]),
+    "chosen.txt": ("torch==2.3.1; 'gpu' == extra\n", ["2.3.1"]),
     "elsewhere.txt": ("torch==2.3.1\ntorch @ git+https://a.b/c@main ; sys_platform == 'darwin'\n", ["2.3.1"]),
     "tag.toml": ('[tool.poetry.dependencies]\ntorch = {git = "https://a.b/c.git", tag = "v2.3.1"}\n', ["2.3.1"]),
     "path.toml": ('[tool.poetry.dependencies]\ntorch = {path = "../torch-2.3.1-cp311.whl"}\n', ["2.3.1"]),
@@ -103,7 +104,7 @@ def test_each_form_of_requirements_asks_for_the_torch_that_it_names(tmp_path, na
 def test_a_file_includes_others_and_names_them_where_they_are_gone(tmp_path):
     (tmp_path / "base.txt").write_text("torch==2.3.1\n-r more.txt\n")
     (tmp_path / "more.txt").write_text("-r base.txt\n")
-    (tmp_path / "all.txt").write_text("-r base.txt\n")
+    (tmp_path / "all.txt").write_text('-r "base.txt"\n')
     assert str(read(tmp_path / "all.txt", "3.11").packages["torch"]) == "==2.3.1"
     (tmp_path / "more.txt").unlink()
     with pytest.raises(UserError, match=r"more\.txt cannot be read: No such file"):

@@ -28,7 +28,8 @@ MEASURED_ON = {"os_name": "posix", "sys_platform": "linux", "platform_system": "
 MOST_PATCHES = 50
 """Patch releases of a Python that a file may name; none has had so many."""
 
-CHOICE = re.compile(r"""extra *[!=]= *["'][^"']*["']|["'][^"']*["'] +(not +)?in +(extras|dependency_groups)""")
+_TEXT = r"""["'][^"']*["']"""
+CHOICE = re.compile(rf"extra *[!=]= *{_TEXT}|{_TEXT} *[!=]= *extra|{_TEXT} +(not +)?in +(extras|dependency_groups)")
 """A condition of a marker on what a person chooses of a project."""
 
 _Asked = tuple[str, SpecifierSet | None, list[str]]
@@ -141,7 +142,7 @@ def _lines(path: Path, text: str, seen: tuple[Path, ...]) -> Iterator[_Asked]:
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = re.sub(r"(^|\s)#.*$", "", line).strip()
         if include := re.fullmatch(r"(?:-r|-c|--requirement|--constraint)[ =]*(.+)", line):
-            other = (path.parent / include[1].strip()).resolve()
+            other = (path.parent / include[1].strip(" \"'")).resolve()
             if other not in seen and len(seen) < 20:
                 yield from _lines(other, _text(other), (*seen, path.resolve()))
         elif line and not line.startswith("-"):
@@ -202,7 +203,7 @@ def _conda(path: Path, table: dict[str, Any]) -> tuple[list[_Asked], str]:
     """What a file for conda asks for, the part for pip with it: `pytorch::pytorch=2.3` is any 2.3 of torch. A version that
     only conda has, such as `jpeg=9e`, is any."""
     pairs: list[_Asked] = []
-    for each in table["dependencies"]:
+    for each in table["dependencies"] or ():
         if isinstance(each, dict):
             pairs += _lines(path, "\n".join(each.get("pip") or ()), ())
             continue
