@@ -243,11 +243,15 @@ def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
     assert "2 releases are installed first: at most 11 GB on the disk" in said.export_text()
 
 
-def test_a_size_of_an_own_file_that_is_called_as_a_scale_is_measured_alone(make, world, said, monkeypatch):
-    params = [TIME["params"][0], ["'small'", "'big'"]]
+@pytest.mark.parametrize(("sizes", "taken"), [(["'small'", "'big'"], {"'small'"}), (["''"], {"''"})])
+def test_a_size_of_an_own_file_that_is_called_as_a_scale_is_measured_alone(
+    make, world, said, monkeypatch, sizes, taken
+):
+    """Where a file has no such size, it is a scale, as TORCH_HISTORY_SIZES may name it for all that is measured."""
+    params = [TIME["params"][0], sizes]
     monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(self.conf, [{**TIME, "params": params}]))
     session = measured(make(variants=("even",), sizes=("small",), workload="own", launches=1), said)
-    assert {case.parameters[1] for launch in session.launches() for case in launch.cases} == {"'small'"}
+    assert {case.parameters[1] for launch in session.launches() for case in launch.cases} == taken
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def cancel(name: str | None) -> None:
     """Ends a fleet's jobs and merges what they measured. Raises UserError where Slurm or the lock refuses."""
     found = suites.load()
     fleet = _known(found, name)
+    tell(f"Fleet {fleet.name}: cancelling its jobs, and waiting for what they still write.")
     head.cancel(fleet, Slurm(fleet, {}))
-    tell(f"Fleet {fleet.name} is cancelled.")
     _collect(found, fleet)
 
 

@@ -214,6 +214,7 @@ class Session:
         where a size or a variant is asked for that nothing has."""
         every = [case for metrics in questions.values() for case in cases_of(metrics[0]) if case]
         sizes, variants = ({case[place].strip("'") for case in every} for place in (-1, 0))
+        own = sizes if self.plan.workload else set()  # which may be called as a scale is
         # A scale, such as `small`, is one wherever some size has it.
         whole = (size for size in self.plan.sizes if size not in SCALES)
         choice.refuse_unknown(whole, sizes.union(() if self.plan.workload else SCALES), "size")
@@ -224,7 +225,7 @@ class Session:
             for index, case in enumerate(cases_of(metrics[0]))
             if not self.plan.cases or case in self.plan.cases
             if choice.is_asked(case, self.plan.sizes, self.plan.variants)
-            if not self.plan.workload or self.plan.sizes == SCALES or case[-1].strip("'") in self.plan.sizes
+            if self.plan.sizes == SCALES or not own & {*self.plan.sizes} or case[-1].strip("'") in self.plan.sizes
         }
         if not self.plan.within:
             yield set(where)

@@ -266,9 +266,8 @@ def digests(folder: Path) -> dict[str, str]:
     """name==version of each package -> the sha256 of the list of its files with theirs, wherever it is installed."""
     found = {}
     for record in intact.records(folder):
-        own = [
-            row for row in intact.rows(record) if not row[0].startswith("..")
-        ]  # scripts in bin/ name their interpreter
+        # Scripts in bin/ name their interpreter.
+        own = [row for row in intact.rows(record) if not row[0].startswith("..")]
         rows = [row for row in own if not (".dist-info/" in row[0] and row[0].rpartition("/")[2] in WRITTEN_BY_UV)]
         name, version = record.parent.name.removesuffix(".dist-info").split("-", 1)
         text = "".join(f"{path} {digest}\n" for path, digest in sorted(rows))
