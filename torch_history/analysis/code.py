@@ -88,6 +88,11 @@ class Function:
         """Of a loop that is handed to a function, the kernel that it belongs to; else its own name."""
         return self.name.partition(" in ")[0]
 
+    @property
+    def source(self) -> str:
+        """Its source file, since a compiler moves code within one; its kernel where that is not known."""
+        return self.symbol.source or self.kernel
+
 
 def library_of(name: str) -> str:
     """Whose code a function is that PyTorch's libraries hold and PyTorch's source does not; empty where it is PyTorch's."""
@@ -125,7 +130,8 @@ class WhatChanged:
     python: tuple[str, ...] = ()
 
 
-_End = tuple[Mapping[State, float], list[Function]]  # of one end: share of the samples by state, and the functions
+_End = tuple[Mapping[State, float], Mapping[str, float], list[Function]]
+"""Of one end: share of the samples by state, by source, and the functions."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ class CodePair:
     def of_case(self, case: str, ratio: float) -> WhatChanged:
         """The same of a case that was looked at in both releases, by its name."""
         ends, operators, python = self._looked_at(case)
-        shares, functions = max(ends, key=lambda of: _changed(of[0]))
+        shares, _, functions = max(ends, key=lambda of: _changed(of[0]))
         hot = (self.new if ratio > 1 else self.old).series[case]
         rows = sorted(hot.elsewhere.items(), key=lambda row: -row[1])  # libraries with their samples
         outside = {name: n / max(1, hot.samples) for name, n in rows if not name.startswith(OF_TORCH)}
@@ -167,7 +173,7 @@ class CodePair:
         kind, is_cause = _kind(shares, busy * sum(one.share for one in more), python, outside, needed)
         samples = self.old.series[case].samples, self.new.series[case].samples
         if kind is Kind.CODE:
-            functions = _may_have_grown(functions, [of_end for _, of_end in ends], samples, ratio)
+            functions = _may_have_grown(functions, [by_source for _, by_source, _ in ends], samples, ratio)
         named = [self._within_kernel(one, case) for one in _named(functions, kind, needed)]
         if kind is Kind.CODE:
             old, new = (_unnamed(end.series[case]) for end in (self.old, self.new))
@@ -221,13 +227,14 @@ class CodePair:
         """How the cases of a variant begin, of the metric and then of time, with those that both releases were seen in."""
         for metric in dict.fromkeys((series.metric, "time")):
             begin = f"{series.question} {metric} {series.variant} "
-            yield begin, [case for case in self._seen if case.startswith(begin)]
+            yield begin, self._beginning(begin)
 
     @functools.cached_property
-    def _seen(self) -> list[str]:
-        """The cases at which both releases were looked at for long enough."""
+    def _beginning(self) -> Callable[[str], list[str]]:
+        """The cases of such a beginning at which both releases were looked at for long enough."""
         ends = self.old.series, self.new.series
-        return [case for case in ends[0] if all(case in of and of[case].samples >= LEAST_SAMPLES for of in ends)]
+        seen = [case for case in ends[0] if all(case in of and of[case].samples >= LEAST_SAMPLES for of in ends)]
+        return functools.cache(lambda begin: [case for case in seen if case.startswith(begin)])
 
     def _at_end(self, case: str, end: Code) -> _End:
         is_new = end is self.new
@@ -246,10 +253,11 @@ class CodePair:
                     found.append(Function(here.name, State.RUNS if is_new else State.RESTS, share, *sides))
                 else:
                     found.append(_function(sides, (theirs, loop) if is_new else (loop, theirs), share, here))
-        shares = dict.fromkeys(State, 0.0)
+        shares, by_source = dict.fromkeys(State, 0.0), defaultdict[str, float](float)
         for function in found:
             shares[function.state] += function.share
-        return shares, found
+            by_source[function.source] += function.share
+        return shares, by_source, found
 
     @staticmethod
     def _renumbered(case: str, end: Code, other: Code, key: str) -> str:
@@ -274,6 +282,7 @@ def _tells(found: WhatChanged, size: str) -> bool:
     return is_same or (begins_alike and _changed(found.shares) <= NEXT_TO_NONE)
 
 
+@functools.cache
 def _alike(size: str, other: str, is_reused: bool = False) -> tuple[bool, bool, int, float]:
     """The same size, the same first word, common words, and how near numbers are in logarithms, the first counting
     most: `99 % x 100` is nearer to `50 % x 100` than to `1 % x 100`. Of what is reused `x 10` is near `x 100`."""
@@ -294,17 +303,13 @@ def _held(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -
 
 
 def _may_have_grown(
-    functions: list[Function], ends: list[list[Function]], samples: tuple[int, int], ratio: float
+    functions: list[Function], ends: list[Mapping[str, float]], samples: tuple[int, int], ratio: float
 ) -> list[Function]:
-    """Functions of source files whose time may have changed the way of the whole, since a compiler moves code within a
-    file; all, if nothing else is left. Libraries stay: older ones do not name their loops."""
-    shares: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
-    for of_end, found in zip(shares, ends, strict=True):
-        for one in found:
-            of_end[one.symbol.source or one.kernel] += one.share
+    """Functions of sources whose time may have changed the way of the whole, by their shares at both `ends`; all, if nothing
+    else is left. Libraries stay: older ones do not name their loops."""
     found = []
     for one in functions:
-        old, new = (min(1.0, of_end[one.symbol.source or one.kernel]) for of_end in shares)
+        old, new = (min(1.0, by_source.get(one.source, 0.0)) for by_source in ends)
         if library_of(one.name) or sum(_held((old, new), samples, ratio)) >= LEAST_EACH:
             found.append(one)
     return found if any(one.state in CHANGED for one in found) else functions

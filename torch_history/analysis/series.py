@@ -81,51 +81,51 @@ class Series(_Key):
         """All that is known of its metric."""
         return metric_of(self.benchmark)
 
-    @property
+    @functools.cached_property
     def metric(self) -> str:
         return self.measure.name
 
-    @property
+    @functools.cached_property
     def words(self) -> str:
         """As a person says it: `intersection peak memory, eager small`."""
         question, metric = self.question, self.metric.replace("_", " ")
         return f"{question.replace('_', ' ')} {metric}, {self.case}".rstrip()
 
-    @property
+    @functools.cached_property
     def plain(self) -> list[str]:
         """Its parameters as a person writes them: variant and size."""
         return [parameter.strip("'") for parameter in self.parameters]
 
-    @property
+    @functools.cached_property
     def variant(self) -> str:
         """Empty where it has no parameters."""
         return "".join(self.plain[:1])
 
-    @property
+    @functools.cached_property
     def size(self) -> str:
         """Empty where it has one parameter at most."""
         return " ".join(self.plain[1:])
 
-    @property
+    @functools.cached_property
     def case(self) -> str:
         """Its variant and size: `eager small`."""
         return " ".join(self.plain).rstrip()
 
-    @property
+    @functools.cached_property
     def names(self) -> list[Name]:
         """Its question with each of its parameters."""
         return [(self.question, parameter) for parameter in self.plain]
 
-    @property
+    @functools.cached_property
     def unit(self) -> str:
         return self.measure.shown_unit
 
-    @property
+    @functools.cached_property
     def varies(self) -> bool:
         """Whether launches of the same release differ: times do, counts and bytes do not."""
         return self.measure.varies
 
-    @property
+    @functools.cached_property
     def is_counted(self) -> bool:
         """Whether it is a count or bytes, which are taken once. Stalls are counted in every launch."""
         return self.measure.kind == COUNTS
@@ -135,17 +135,17 @@ class Series(_Key):
         more, less = self.measure.more_and_less
         return Verdict[more if rose else less]
 
-    @property
+    @functools.cached_property
     def margin(self) -> float:
         """Within which a time is called the same."""
         return self.measure.margin
 
-    @property
+    @functools.cached_property
     def is_steady(self) -> bool:
         """Whether a process can repeat its calls, and does not make them only once."""
         return self.measure.measured == STEADY
 
-    @property
+    @functools.cached_property
     def build(self) -> float | None:
         """The ratio within which two builds of one source lie, None of exact numbers and of calls that are made once."""
         return BUILDS.get(self.question, ANY_BUILD) if self.varies and self.is_steady else None

@@ -46,7 +46,7 @@ class EveryPair:
                 shown = [fit.shown(series, tag) if tag in known_on else math.nan for tag in self.tags]
                 self.timed[series] = Timed(said, row, shown)
         self.states = {series: _states(series, of, self.tags) for series, of in found.items()}
-        self._untied: dict[tuple[Series, int | None, int | None], Change] = {}
+        self._untied: dict[Series, dict[tuple[int | None, int | None], Change]] = {one: {} for one in found}
         self.alone = [alone_in((tied(*of, number) for of in known), {*found}) for number in range(len(self.pairs))]
 
     def changes(self, number: int) -> Iterator[Change]:
@@ -68,10 +68,10 @@ class EveryPair:
 
     def _change(self, series: Series, timed: Timed | None, a: int, b: int) -> Change:
         """From the release at place `a` to that at `b`, which were both measured."""
-        key = series, self.states[series][a], self.states[series][b]
-        if key not in self._untied:
-            self._untied[key] = verdicts.untied(self.found, series, self.tags[a], self.tags[b])
-        found = self._untied[key]
+        known, key = self._untied[series], (self.states[series][a], self.states[series][b])
+        if key not in known:
+            known[key] = verdicts.untied(self.found, series, self.tags[a], self.tags[b])
+        found = known[key]
         if timed and (found.old or found.new):
             levels = (timed.shown[at] if one else one for one, at in ((found.old, a), (found.new, b)))
             return verdicts.at_levels(found, *levels)

@@ -97,13 +97,13 @@ def _columns(lane: Lane, found: compare.Comparison) -> dict[str, Any]:
     changes = [one for one in seen if one.series not in is_same or one.series.benchmark in shown]
     words = {"verdict": [one.verdict.words for one in changes], "reason": [one.reason for one in changes]}
     words["why"] = [found.because(one.series) for one in changes]
-    listed = {name: list(dict.fromkeys(of)) for name, of in words.items()}
+    listed = {name: {each: place for place, each in enumerate(dict.fromkeys(of))} for name, of in words.items()}
     numbers = ("old", "new", "ratio", "low", "high")
     return {
         "series": [lane.place[one.series] for one in changes],
         **{name: [_shown(getattr(one, name)) for one in changes] for name in numbers},
-        **{name: [listed[name].index(each) for each in of] for name, of in words.items()},
-        **dict(zip(("verdicts", "reasons", "causes"), listed.values(), strict=True)),
+        **{name: [listed[name][each] for each in of] for name, of in words.items()},
+        **dict(zip(("verdicts", "reasons", "causes"), map(list, listed.values()), strict=True)),
     }
 
 
