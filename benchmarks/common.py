@@ -56,7 +56,6 @@ from measure import (
     constants,
     counted,
     device,
-    drawn,
     facts,
     launched,
     libraries,
@@ -218,7 +217,7 @@ def _check(workload: ModuleType, arguments: Any, result: Any, on: str) -> None:
 def _counted(workload: ModuleType, variant: str, size: str) -> dict:
     """Metrics of a warm call on the recorder, where no kernel runs. Raises Refused where it cannot tell them."""
     count = (shared if variant in shared.VARIANTS else counted).counts
-    found = count(drawn.once(workload, size, SEED), variant, size, SEED)
+    found = count(workload, variant, size, SEED)
     _say(recorded=counted.details(found))
     if found.get("form"):
         _say(returned=returned.of_forms(found["form"]))
