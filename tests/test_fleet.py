@@ -333,7 +333,7 @@ def test_times_have_a_folder_for_each_node(only, folder, root, tmp_path, monkeyp
         monkeypatch.setenv(name, value)
     order = Order(str(root), str(tmp_path), "3.11", ((*TAGS[:2],),), TAGS[5], only=only, offline=True)
     order = replace(order, scratch=str(tmp_path / "disk"))
-    job.run_session(order, order.jobs[0], tmp_path)
+    fleets.run_session(order, order.jobs[0], tmp_path)
     assert asked["machine"] == folder
     assert RecordedResults.node["node"] == "n1"
     assert asked["plan"].releases == (TAGS[5], *TAGS[:2])

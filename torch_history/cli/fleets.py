@@ -1,5 +1,8 @@
 """What the commands of `fleet` do: this module imports all that plans, submits and collects."""
 
+import os
+import platform
+import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +12,8 @@ from contract.request import Request
 
 from ..measuring.choice import refuse_unknown
 from ..measuring.fleet import head
-from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, PLACES, Order
+from ..measuring.fleet.attempts import FLEETS, OPEN, ORDER, PLACES, RESULTS, Order
+from ..measuring.fleet.job import main as in_a_job
 from ..measuring.fleet.planning import Work, all_questions, cut, machine_with_durations, rates, sessions
 from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import asked as asked_for
@@ -18,7 +22,8 @@ from ..measuring.plan import anchored, chosen
 from ..releases import environments
 from ..store.launches import read_launches
 from ..system.errors import UserError
-from ..system.locks import locked
+from ..system.locks import alone, locked
+from ..system.scratch import temporary_files
 from . import suite as suites
 from .output import console, harmless
 from .run import Asked
@@ -120,6 +125,36 @@ def _order(found: suites.Suite, asked: Asked, cluster: Cluster) -> Order:
     )
 
 
+def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
+    """What a job does: runs a session into the folder of `attempt`; times have a folder for each node. Raises UserError."""
+    from ..measuring.machine_records import use
+    from ..measuring.recording import RecordedResults
+    from ..measuring.session import Session
+    from .running import Run, requested
+
+    if order.offline:
+        # What the login node installed lies beside its environments, also where a node has its own.
+        os.environ.update({"UV_OFFLINE": "1", "UV_CACHE_DIR": str(environments.cache(Path(order.env)))})
+    os.chdir(order.root)
+    found = replace(suites.load(), results=attempt / RESULTS, env=Path(order.scratch or order.env))
+    conf, names = found.config(), ("lane", "questions", "sizes", "launches", "only", "device")
+    asked = Asked(budget=order.budget or None, **{name: getattr(order, name) for name in names})
+    request = requested(asked, None)
+    record, node = describe(request), os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    if order.only != "counts":
+        record["machine"] += f"-on-{node}"
+    use(record)
+    RecordedResults.node = {"node": node, "job": os.environ.get("SLURM_JOB_ID", ""), "kernel": platform.release()}
+    run, tags = Run(asked, found, None, request, conf, console()), anchored(releases, order.anchor or None)
+    anchor = order.anchor if len(tags) > len(releases) else ""
+    plan = replace(run.plan_of([found.axis.find(tag) for tag in tags], anchor), budget=asked.budget)
+    # Bound to some processors of its node, a job with one thread is not disturbed by what keeps the others busy.
+    shares = request.device == "cpu" and request.threads == 1 and len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
+    with temporary_files(), alone(run.environment.root, shared=True):
+        of, folder = (conf, found.axis, plan, run.environment), attempt / "sessions"
+        Session(*of, folder=folder, shares=shares, request=request).measure(run.out)
+
+
 def _install(found: suites.Suite, order: Order) -> None:
     """Installs every release here, for nodes without a network. Raises UserError where that fails."""
     conf = found.config()
@@ -150,3 +185,7 @@ def _collect(found: suites.Suite, fleet: Path) -> None:
     open_ = sum(job.state == OPEN for job in head.jobs_of(fleet))
     missing = f" {open_} jobs are not done and were skipped." if open_ else ""
     tell(f"{collected.lines} lines of launches are new, {collected.known} were there.{torn}{missing}")
+
+
+if __name__ == "__main__":
+    in_a_job(run_session)

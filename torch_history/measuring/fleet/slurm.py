@@ -11,7 +11,7 @@ from pathlib import Path
 from ...system.errors import UserError
 from .attempts import Job
 
-JOB = "torch_history.measuring.fleet.job"
+JOB = "torch_history.cli.fleets"
 """The module that is run on a node."""
 
 
