@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import multiprocessing
+import multiprocessing.connection
 import os
-import select
 import signal
 import time
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from contract.words import of_error
 
@@ -16,49 +17,48 @@ NO_TIME = "the time for all cases was over before it was asked"
 TOO_LONG = "it took longer than"
 
 
-class _Child:
-    """A process that does `work` and writes what it returns, as JSON, into a pipe; it leads a process group of its own."""
+class _Child(NamedTuple):
+    """A process that does some work and sends what that returns; it leads a process group of its own."""
 
-    def __init__(self, name: str, work: Callable[[], dict], until: float) -> None:
-        self.name, self.until, self._text = name, until, b""
-        self.pipe, writer = os.pipe()
-        self._id = os.fork()
-        if self._id == 0:
-            try:
-                os.setsid()
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
-                os.close(self.pipe)
-                with os.fdopen(writer, "w", encoding="ascii") as stream:
-                    stream.write(json.dumps(_answer(work)))
-            finally:
-                os._exit(0)
-        os.close(writer)
-
-    def read(self) -> bool:
-        """Takes what there is, and says whether the process has ended."""
-        part = os.read(self.pipe, 2**16)
-        self._text += part
-        return not part
+    name: str
+    until: float
+    pipe: Any
+    process: Any
 
     def answer(self, why: str = "") -> dict:
         """Ends the process and what it started. Returns its answer, or `failed` with `why`, or with how it ended."""
+        told = {"failed": why}
+        if not why:
+            try:
+                told = self.pipe.recv()
+            except EOFError:
+                self.process.join()
+                told["failed"] = f"its process ended with status {abs(self.process.exitcode)} and no answer"
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._id, signal.SIGKILL)
-        status = os.waitpid(self._id, 0)[1]
-        os.close(self.pipe)
-        if why:
-            return {"failed": why}
-        try:
-            return json.loads(self._text)
-        except ValueError:
-            return {"failed": f"its process ended with status {status} and no answer"}
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()  # also one that does not lead its group yet
+        self.process.join()
+        self.pipe.close()
+        return told
 
 
-def _answer(work: Callable[[], dict]) -> dict:
+def _started(name: str, work: Callable[[], dict], until: float) -> _Child:
+    fork = multiprocessing.get_context("fork")
+    pipe, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=_answer, args=(work, sender))
+    process.start()
+    sender.close()
+    return _Child(name, until, pipe, process)
+
+
+def _answer(work: Callable[[], dict], sender: Any) -> None:
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        return work()
+        told = work()
     except (Exception, SystemExit) as error:
-        return {"failed": of_error(error)}
+        told = {"failed": of_error(error)}
+    sender.send(told)
 
 
 def answers(work: list, beside: int, each: float, within: float) -> Iterator[tuple]:
@@ -71,30 +71,16 @@ def answers(work: list, beside: int, each: float, within: float) -> Iterator[tup
         while waiting or running:
             while waiting and len(running) < beside and time.monotonic() < ends:
                 name, function = waiting.pop(0)
-                running.append(_Child(name, function, min(ends, time.monotonic() + each)))
+                running.append(_started(name, function, min(ends, time.monotonic() + each)))
             if not running:
                 break
-            yield from _ended(running, each)
+            left = max(0.0, min(child.until for child in running) - time.monotonic())
+            ready = multiprocessing.connection.wait([child.pipe for child in running], min(left, 1.0))
+            late = f"{TOO_LONG} the {each:.0f} seconds of a case, or than what was left for all"
+            for child in [one for one in running if one.pipe in ready or time.monotonic() >= one.until]:
+                running.remove(child)
+                yield child.name, child.answer("" if child.pipe in ready else late)
     finally:
         for child in running:
             child.answer("it was interrupted")
     yield from ((name, {"failed": NO_TIME}) for name, _ in waiting)
-
-
-def _ended(running: list, each: float) -> list:
-    """Waits for something to happen, and takes those that have ended, or had to, out of `running`."""
-    left = max(0.0, min(child.until for child in running) - time.monotonic())
-    ready = set(select.select([child.pipe for child in running], [], [], min(left, 1.0))[0])
-    found = []
-    for child in list(running):
-        why = ""
-        if child.pipe in ready:
-            if not child.read():
-                continue
-        elif time.monotonic() >= child.until:
-            why = f"{TOO_LONG} the {each:.0f} seconds of a case, or than what was left for all"
-        else:
-            continue
-        running.remove(child)
-        found.append((child.name, child.answer(why)))
-    return found
