@@ -410,7 +410,7 @@ def some_launch(launch: str = "aa", **changed: Any) -> Launch:
     "cases",
     [
         (Case(CASES[0], samples=(0.1, 1.2345678901234567e-10, 0.30000000000000004)),),
-        (Case(CASES[0], value=0), Case(CASES[1], value=240_000_000), Case(CASES[2], value=0.5)),
+        (Case(CASES[0], value=0), Case(CASES[1], value=240_000_000), Case(CASES[2], value=-0.5)),
         (Case(CASES[0], unavailable="needs torch ≥ 2.0 — „Größe“ \u2028 \x85 \t\r\n 盒 🙂"),),
         *((Case(CASES[0], failed='said "no" \\ {}\x00\x1c'),), (Case(("'a, b'", "5", "'µ'"), value=1),)),
         *((Case((), value=1),), (Case(CASES[0], value=0, detectable=771),), ()),
@@ -418,7 +418,7 @@ def some_launch(launch: str = "aa", **changed: Any) -> Launch:
     ids=["samples", "values", "unicode", "control characters", "parameters", "no parameters", "detectable", "no cases"],
 )
 def test_launch_comes_back_from_one_line_as_it_was(tmp_path, cases):
-    launch = some_launch(cases=cases, facts={"torch": "2.0.1", "név": "é\u2029"}, benchmark=BYTES["name"])
+    launch = some_launch(cases=cases, facts={"torch": "2.0.1", "név": "é\u2029"}, benchmark="models.M.track_retained")
     line = launch.to_json()
     assert len(line.splitlines()) == 1
     assert Launch.from_json(line) == launch

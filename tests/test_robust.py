@@ -126,9 +126,9 @@ NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
         *each("facts", None, "", [], {"conditions": 5}, {"threads": "many"}, {"threads": None}),
         *each("cases", None, {}, "", [None], [5], [[]], [{}], [{"parameters": []}], [{"value": 1}]),
         *each("cases", *([{"parameters": value, "value": 1}] for value in NO_NAMES)),
-        *each_case("samples", None, 5, "12", [[1]], [0], [-1.0], *([value] for value in NO_NUMBERS)),
-        *each_case("samples", [1e-308], [5e-324], [1.7e308]),
+        *each_case("samples", None, 5, "12", [[1]], [0], [-1.0], [5e-324], [1.7e308], *([one] for one in NO_NUMBERS)),
         *each_case("value", 0, -1, *NO_NUMBERS),
+        some_launch(benchmark=BYTES["name"], cases=(Case((), value=-1),)).to_json().encode(),
         *each_case("failed", None, 5, [], "half a character: \ud800"),
         *each_case("unavailable", None, 5, []),
     ],
@@ -254,7 +254,7 @@ def asvs(**changed: Any) -> Change:
 @pytest.mark.parametrize(
     "change",
     [
-        *RESULTS.values(),
+        *(*RESULTS.values(), lambda of: put(of, result=[-1.0] * 4)),
         *(asvs(commit_hash="v2.1.0"), asvs(commit_hash=None), asvs(env_name="release-py3.9"), asvs(params=None)),
         *(asvs(params={**RECORD, "machine": "elsewhere"}), asvs(version=1), asvs(version="2"), asvs(results=[])),
         *(asvs(results={"a": "b"}), asvs(results={"a": [["x"], [["1"]]]}), asvs(results={"a": [[1], 5]})),

@@ -3,24 +3,24 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct, convert
+from msgspec import Struct, convert
 
 from ..system.files import read_object, set_aside, warn, write_atomically
+from .launches import Size
 
 DETAILS = ".recorded"
 """Ending of the file beside a release's launches. It holds `names`, a list, and `cases`: question, variant and size ->
-`session`, `kernels` (pairs of a name's place in the list and how often it was launched), `library_calls`, `copied` and
-`form`."""
+`session`, `kernels` (pairs of a name's place in the list and how often it ran), `library_calls`, `copied`, `form`."""
 
 
 class _Seen(Struct):
     """Of one case."""
 
     session: str
-    kernels: list[tuple[Annotated[int, Meta(ge=0)], int]]
-    library_calls: dict[str, int] = {}
+    kernels: list[tuple[Size, Size]]
+    library_calls: dict[str, Size] = {}
     copied: dict[str, Any] = {}
     form: list[Any] = []
 

@@ -27,13 +27,7 @@ LINES = (".jsonl", f".jsonl{PACKED}")
 
 LEAST, MOST = 1e-10, 1e6
 """Seconds, or a ratio, of a sample: a tenth of a nanosecond is less than a clock tells, and 1e6 s are 11 days."""
-
 MOST_COUNTED = 2.0**60  # bytes, or what else is counted, are fewer
-
-MOST_ROUNDS = 1_000_000
-
-Time = Annotated[float, Meta(ge=LEAST, le=MOST)]
-Counted = Annotated[float, Meta(gt=-MOST_COUNTED, lt=MOST_COUNTED)] | int
 
 
 def new_session() -> str:
@@ -41,6 +35,7 @@ def new_session() -> str:
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
+Time = Annotated[float, Meta(ge=LEAST, le=MOST)]
 Size = Annotated[int, Meta(ge=0, lt=2**60)]
 Step = Annotated[int, Meta(gt=-(2**60), lt=2**60)]
 Form = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_. ]{1,60}\Z")]
@@ -82,10 +77,10 @@ class Case(Struct, frozen=True, omit_defaults=True):
 
     parameters: tuple[str, ...]
     samples: tuple[Time, ...] = ()
-    value: Counted | None = None
+    value: float | int | None = None
     unavailable: str = ""
     failed: str = ""
-    detectable: Counted | None = None
+    detectable: Size | None = None
     unmeasured: str = ""
     turns: tuple[Time, ...] = ()
     returned: Returned | None = None
@@ -106,7 +101,7 @@ class Launch(Struct, frozen=True):
     """One benchmark in one start of the interpreter, in a `round` of its session from 1, 0 where plain asv ran it."""
 
     session: str
-    round: Annotated[int, Meta(ge=0, le=MOST_ROUNDS)]
+    round: Annotated[int, Meta(ge=0, le=1_000_000)]
     launch: str
     release: str
     environment: str
@@ -135,13 +130,12 @@ class Launch(Struct, frozen=True):
         for name, kind, words in (("conditions", dict, "object"), ("threads", int, "number")):
             if not isinstance(launch.facts.get(name, kind()), kind):
                 raise ValueError(f"its 'facts.{name}' are no {words}")
-        is_time = metric_of(launch.benchmark).varies
+        least, most = bounds(launch.benchmark)
         for case in launch.cases:
-            value = case.value
-            if value is None and not case.samples and not case.reason:
+            if case.value is None and not case.samples and not case.reason:
                 raise ValueError("a case has neither a number nor a reason")
-            if value is not None and (abs(value) >= MOST_COUNTED or (is_time and not LEAST <= value <= MOST)):
-                raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
+            if case.value is not None and not least <= case.value < most:
+                raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, a count between 0 and 2**60")
         if any(case.failed for case in launch.cases):
             on_recorder = launch.facts.get("device") == "recorder"
             return replace(launch, cases=tuple(_of_today(case, on_recorder) for case in launch.cases))
@@ -153,6 +147,12 @@ def _of_today(case: Case, on_recorder: bool) -> Case:
     poisoned = case.failed.startswith("RuntimeError: Cannot re-initialize CUDA in forked subprocess")
     ours = case.failed.startswith("benchmark timed out") or (on_recorder and poisoned)
     return replace(case, failed="", unmeasured=case.failed) if ours else case
+
+
+def bounds(benchmark: str) -> tuple[float, float]:
+    """Between which its numbers lie. `retained` alone may be negative: a call may free what an earlier one took."""
+    metric = metric_of(benchmark)
+    return (LEAST, MOST) if metric.varies else (-MOST_COUNTED * (metric.name == "retained"), MOST_COUNTED)
 
 
 _DECODER = Decoder(Launch)
