@@ -39,12 +39,12 @@ def own(tmp_path, monkeypatch) -> OwnWorkload:
     return read(tmp_path, "")
 
 
-def store(own: OwnWorkload, release: str, metric: str = "time", **cases: dict[str, Any]) -> None:
+def store(own: OwnWorkload, release: str, metric: str = "time", session: str = "s", **cases: dict[str, Any]) -> None:
     """Two launches of a release, with a case of each name."""
     benchmark = f"mine.Own.track_{metric}"
-    version = own_versions("mine", own.text)[benchmark]
     found = [Case((repr(name), "''"), **of) for name, of in cases.items()]
-    append(own.folder / "results", *(launch(release, benchmark, *found, version=version, round=n) for n in (1, 2)))
+    of = {"version": own_versions("mine", own.text)[benchmark], "session": session}
+    append(own.folder / "results", *(launch(release, benchmark, *found, **of, round=n) for n in (1, 2)))
 
 
 RAN: dict[str, Any] = {"samples": (0.25, 0.26)}
@@ -61,8 +61,9 @@ def test_what_is_printed_measures_and_lists_this_file(own):
     measure = f"mine.py was not measured as it is now. Measure it with `torch-history run {asked} {OLD} {NEW}`."
     assert told("--workload", str(own.path), OLD, NEW) == measure
     store(own, OLD, f=RAN, g=LACKS)
-    store(own, NEW, f=RAN, g=RAN)
+    store(own, NEW, session="later", f=RAN, g=RAN)
     markdown = told("--workload", str(own.path), OLD, NEW, "--markdown")
+    assert "The 2 sessions of the file count together" in markdown
     assert f"### mine.py: PyTorch {OLD} → {NEW}" in markdown
     assert f"torch-history compare {OLD} {NEW} {asked} --machine here --lane {LANE} --all" in markdown
     own.path.write_text(TEXT + "# edited\n")
@@ -111,8 +112,7 @@ def digest_and_versions(folder: Path) -> tuple[str, dict[str, str]]:
 
 
 def test_threads_are_read(tmp_path):
-    assert read(tmp_path, "").threads is None
-    assert read(tmp_path, "threads = 2\n").threads == 2
+    assert [read(tmp_path, more).threads for more in ("", "threads = 2\n")] == [None, 2]
 
 
 def test_requirements_are_read_and_a_change_is_another_version(tmp_path):

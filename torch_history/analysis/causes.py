@@ -425,9 +425,11 @@ def _found(change: Change, ends: Ends) -> Because | None:
     (variant, size), (before, now) = (*series.plain, "", "")[:2], ends
     since: dict[str, list[str]] = defaultdict(list)
     fitting = []
-    for cause in _found_of(series.question, change.verdict.words, series.metric):
+    for cause in FOUND:
         if (
-            variant in cause.variants
+            (cause.question, cause.verdict) == (series.question, change.verdict.words)
+            and series.metric in cause.metrics
+            and variant in cause.variants
             and cause.size in size
             and () < before < _version(cause.release) <= now
             and _version(cause.first) <= before
@@ -440,11 +442,6 @@ def _found(change: Change, ends: Ends) -> Because | None:
         return Because(f"because {words}", Basis.BY_HAND, listed(releases), tuple(fitting))
     clauses = [f"{words} (since {listed(releases)})" for words, releases in since.items()]
     return Because(f"because {listed(clauses)}", Basis.BY_HAND, "", tuple(fitting)) if clauses else None
-
-
-@functools.cache
-def _found_of(question: str, verdict: str, metric: str) -> list[Cause]:
-    return [one for one in FOUND if (one.question, one.verdict) == (question, verdict) and metric in one.metrics]
 
 
 @functools.cache

@@ -65,6 +65,7 @@ class Comparison:
     device: str = "cpu"
     threads: str = ""
     file: str = ""  # a user's own file that was measured, as the user named it; empty for the suite
+    sessions: int = 0  # that count together
     unconfirmed: Collection[Series] = ()  # what `explain` did not see again; no finding is made of it
     alone: Alone = NOTHING_ALONE  # how large a change of one of its times would be found
     code: Mapping[Series, WhatChanged] = field(default_factory=dict)  # of changed times, where both wheels are known
@@ -147,6 +148,8 @@ class Comparison:
             lines.append(f"{disturbed} of their launches ran while the machine was disturbed.")
         if words := self.alone.words:
             lines.append(words)
+        if self.file and self.sessions > 1:
+            lines.append(f"The {self.sessions} sessions of the file count together; `upgrade` tells its own alone.")
         if self.code:
             kinds = Counter(found.kind for found in self.code.values())
             seen_on = ", ".join(sorted({found.profiled_on for found in self.code.values()}))
@@ -252,9 +255,8 @@ def find(
     if old == new:
         raise CannotCompare(f"{old} was named twice. Name two releases.")
     wanted = [plain_name(name) for name in questions], [plain_name(name) for name in metrics]
-    of = versions or {}
     every = read_launches(results_dir, machine, environment, wanted[0])
-    stored = [launch for launch in every if of.get(launch.benchmark, launch.version) == launch.version]
+    stored = [launch for launch in every if (versions or {}).get(launch.benchmark, launch.version) == launch.version]
     theirs = [launch for launch in stored if launch.release in (old, new)]
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
@@ -272,7 +274,8 @@ def find(
         )
     of_asked = History({one: of for one, of in every_metric.items() if not metrics or one.metric in wanted[1]})
     others = other_places(results_dir, machine, environment, of_asked)
-    return found.beside(unconfirmed(results_dir, machine, of_asked), others)
+    sessions = len(every_metric.sessions[old] | every_metric.sessions[new])
+    return replace(found.beside(unconfirmed(results_dir, machine, of_asked), others), sessions=sessions)
 
 
 def compared(
