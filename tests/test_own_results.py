@@ -95,8 +95,7 @@ def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own):
     skipped.remember(own.folder, LANE, NEW, "torchvision\ncannot be had.")
     assert f"  {NEW} was skipped: torchvision cannot be had.\n" in told()
     assert f"{NEW} was skipped: torchvision cannot be had." in told("--workload", str(own.path), OLD, NEW)
-    assert skipped.reasons(own.folder, LANE, {NEW: "2999-01-01"}) == {}
-    assert skipped.reasons(own.folder, "release-py3.9") == {}
+    assert skipped.reasons(own.folder, LANE, {NEW: "2999-01-01"}) == skipped.reasons(own.folder, "release-py3.9") == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"release-py3.11": 3}', '{"release-py3.11": {"v2.15.0": [1, 2]}}', "{"])
@@ -111,11 +110,9 @@ def digest_and_versions(folder: Path) -> tuple[str, dict[str, str]]:
     return own.digest, own_versions(own.question, own.text)
 
 
-def test_threads_are_read(tmp_path):
-    assert [read(tmp_path, more).threads for more in ("", "threads = 2\n")] == [None, 2]
-
-
-def test_requirements_are_read_and_a_change_is_another_version(tmp_path):
+def test_threads_and_requirements_are_read_and_a_change_is_another_version(tmp_path):
+    assert read(tmp_path, "").threads is None
+    assert read(tmp_path, "threads = 2\n").threads == 2
     one = read(tmp_path, "requirements = ['torchvision', 'transformers==4.44.*']\n")
     assert one.requirements == ("torchvision", "transformers==4.44.*")
     assert read(tmp_path, "requirements = ['torchvision']\n").digest != one.digest
@@ -142,11 +139,9 @@ def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path):
         ("requirements = 'torchvision'", "`requirements` in mine.py must be a list of packages"),
         ("requirements = ['Torch==2.0']", "names torch, which is what is compared"),
         ("requirements = ['a @ https://index.example/a.whl']", "names an address"),
-        *(
-            (f"requirements = ['{of}']", "is no package with a version")
-            for of in ("-r other.txt", "./here", "a\\n--index-url b")
-        ),
+        *((f"requirements = ['{of}']", "is no package with a version") for of in ("-r a.txt", "./b", "a\\n-i b")),
         ("requirements = [1]", "1 is no name of a package"),
+        ("from .near import f", "line [0-9]+ of mine.py imports from `.`, .* Put it beside its package, whose"),
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(tmp_path, more, sentence):
@@ -154,10 +149,11 @@ def test_what_is_wrong_is_refused_in_a_sentence(tmp_path, more, sentence):
         read(tmp_path, more + "\n")
 
 
-def test_a_file_with_nothing_in_it_is_refused(tmp_path):
-    (tmp_path / "mine.py").write_text("# later\n")
-    with pytest.raises(SessionError, match=r"mine.py cannot be measured: nothing is in it. Give the path"):
-        OwnWorkload.of(tmp_path / "mine.py")
+@pytest.mark.parametrize(("name", "why"), [("mine.py", "nothing is in it"), ("mine.ipynb", "its name does not end in")])
+def test_a_file_that_is_no_program_is_refused(tmp_path, name, why):
+    (tmp_path / name).write_text("# later\n")
+    with pytest.raises(SessionError, match=f"{name} cannot be measured: {why}.*. Give the path"):
+        OwnWorkload.of(tmp_path / name)
 
 
 def test_names_that_are_used_or_far_from_any_are_left_alone(tmp_path):

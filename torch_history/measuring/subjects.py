@@ -61,7 +61,6 @@ class OwnWorkload:
     """CPU threads that it asks for; None where it does not."""
     requirements: tuple[str, ...] = ()
     """Packages besides torch that it needs. They stand in its text, so a change of them is another version."""
-
     taken: str = ""
     """What is measured of a file that does not say it, in a sentence."""
 
@@ -85,28 +84,29 @@ class OwnWorkload:
                 raise ValueError(f"it is larger than {LARGEST // 2**20} MiB")
             tree = ast.parse(text, path.name)
             compile(text, path.name, "exec", dont_inherit=True)
-            if not tree.body:
-                raise ValueError("nothing is in it")
+            if path.suffix != ".py" or not tree.body:
+                raise ValueError("nothing is in it" if path.suffix == ".py" else "its name does not end in .py")
         except (ValueError, RecursionError, MemoryError) as error:
             reason = error if isinstance(error, ValueError) else "its expressions lie too deep within each other"
-            raise SessionError(
-                f"The workload {path} cannot be measured: {reason}. Give the path of a Python file."
-            ) from error
+            said = f"The workload {path} cannot be measured: {reason}. Give the path of a Python file."
+            raise SessionError(said) from error
         except SyntaxError as error:
-            raise SessionError(
-                f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
-            ) from error
+            said = f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
+            raise SessionError(said) from error
+        if dotted := [node.lineno for node in tree.body if isinstance(node, ast.ImportFrom) and node.level]:
+            said = f"line {dotted[0]} of {path.name} imports from `.`, but the file is run alone. Put it beside"
+            raise SessionError(f"The workload cannot be measured: {said} its package, whose name replaces the dot.")
         place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        said = _literals(tree, path.name)
+        read = _literals(tree, path.name)
         _refuse_misspelled(tree, path.name)
-        data = "".join(f"{name} {_needed(path, str(name))}\n" for name in said.get("needs", ())).encode()
+        data = "".join(f"{name} {_needed(path, str(name))}\n" for name in read.get("needs", ())).encode()
         folder, digest = cache() / f"{path.stem}-{place}", hashlib.sha256(text + data).hexdigest()
         kept = folder / "measured" / digest[:16] / path.name
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, text)
         if data:
             write_atomically(kept.with_suffix(NEEDED), data)
-        asks = said.get("threads"), _requirements(said, path.name), _taken(tree, path.name)
+        asks = read.get("threads"), _requirements(read, path.name), _taken(tree, path.name)
         return cls(question_of(path), digest, folder, path, kept, *asks)
 
 
@@ -170,9 +170,8 @@ def _needed(path: Path, name: str) -> str:
                 found.update(piece)
         return found.hexdigest()
     except (OSError, ValueError) as error:
-        raise SessionError(
-            f"The workload cannot be measured because of {path.parent / name}, which it needs: {error}."
-        ) from error
+        said = f"The workload cannot be measured because of {path.parent / name}, which it needs: {error}."
+        raise SessionError(said) from error
 
 
 class InstalledEnvironment(ExistingEnvironment):
