@@ -160,6 +160,7 @@ def test_a_sentence_moves_no_terminal(capsys):
         ("run --itself", "--itself says how to calibrate: add --calibrate."),
         ("upgrade a.txt --budget 5m", "--budget is for a file of your own. Requirements are read, and"),
         ("upgrade a.py --from 2.14.1 --json --markdown", "--json and --markdown exclude each other."),
+        ("upgrade a.py", "--from is missing, the release in use: give --from 2.3.1"),
         ("upgrade a.py --from 2.14.1 --gpu V100", "--gpu is for requirements."),
         ("fleet check", "There is no command 'check' any more: times are kept in a folder for each node"),
         ("run 2.15.0 --as 2.15.0", "--as is about an installed torch: add --installed."),

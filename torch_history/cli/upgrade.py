@@ -88,7 +88,7 @@ def upgrade(
     if gpu:
         raise click.UsageError("--gpu is for requirements. A file of your own is measured on this machine.")
     if old is None:
-        raise click.MissingParameter(param_type="option", param_hint="'--from'")
+        raise click.UsageError("--from is missing, the release in use: give --from 2.3.1, or --from installed.")
     from . import upgrading
 
     try:
