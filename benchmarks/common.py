@@ -187,7 +187,7 @@ def _counts(workload: ModuleType, call: Any, forward: Callable[[], object] | Non
         # Code of a user's own may call no operator at all. Anything else that is raised here is a failure.
         if not getattr(workload, "IS_OWN", False) or not str(error).endswith("recorded nothing"):
             raise
-        return {name: {"unavailable": f"it calls no operator of torch: {error}"} for name in profile.Profile._fields}
+        return {name: {"unavailable": f"its thread runs no operator: {error}"} for name in profile.Profile._fields}
     if on != "cuda":
         del found["kernels"], found["host_syncs"]
     elif not profile._record(lambda: torch.ones(1, device=on), on).launched:

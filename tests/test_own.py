@@ -218,6 +218,6 @@ def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path):
     workload = written(tmp_path, FILE)
     found = common._counts(workload, lambda: 1, None, "cpu")
     assert set(found) == {"peak_memory", "retained", "allocations", "operators", "kernels", "host_syncs"}
-    assert all("it calls no operator of torch" in why["unavailable"] for why in found.values())
+    assert all("its thread runs no operator" in why["unavailable"] for why in found.values())
     with pytest.raises(RuntimeError, match=r"mat1 and mat2|size mismatch"):
         common._counts(workload, lambda: torch.ones(2, 3) @ torch.ones(2, 3), None, "cpu")
