@@ -46,6 +46,7 @@ GROWTH = {**BYTES, "name": "own.Resident.track_resident_growth"}
 """No time, and no single launch tells it."""
 CASES = list(itertools.product(*TIME["params"]))
 OLD, NEW = "v2.14.1", "v2.15.0"
+TRIAL = Session._trial
 
 
 class World:
@@ -244,9 +245,7 @@ def test_variants_and_sizes_are_chosen_by_their_names(make, world, said):
 
 
 @pytest.mark.parametrize(("sizes", "taken"), [(["'small'", "'big'"], {"'small'"}), (["''"], {"''"})])
-def test_a_size_of_an_own_file_that_is_called_as_a_scale_is_measured_alone(
-    make, world, said, monkeypatch, sizes, taken
-):
+def test_an_own_size_that_is_called_as_a_scale_is_measured_alone(make, world, said, monkeypatch, sizes, taken):
     """Where a file has no such size, it is a scale, as TORCH_HISTORY_SIZES may name it for all that is measured."""
     params = [TIME["params"][0], sizes]
     monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(self.conf, [{**TIME, "params": params}]))
@@ -254,9 +253,7 @@ def test_a_size_of_an_own_file_that_is_called_as_a_scale_is_measured_alone(
     assert {case.parameters[1] for launch in session.launches() for case in launch.cases} == taken
 
 
-@pytest.mark.parametrize(
-    ("asked", "known"), [({"variants": ("evn",)}, "absent, even"), ({"sizes": ("tiny",)}, "paper, ")]
-)
+@pytest.mark.parametrize(("asked", "known"), [({"variants": ("evn",)}, "absent, e"), ({"sizes": ("tiny",)}, "paper, ")])
 def test_a_variant_and_a_size_that_a_file_lacks_are_refused(make, world, said, asked, known):
     with pytest.raises(SessionError, match=f"There is no .*Known: {known}"):
         make(workload="own", **asked).measure(said)
@@ -599,6 +596,13 @@ def test_an_interrupted_count_goes_on_with_what_is_missing(make, world, said, st
     assert len({(launch.release, case.parameters) for launch in second.launches() for case in launch.cases}) == 8
 
 
+def test_a_trial_runs_in_another_folder_than_the_program(make):
+    session, places = make(), []
+    session.environment.run = lambda words, cwd, **how: places.append(os.stat(cwd))
+    TRIAL(session, NEW)
+    assert not os.path.samestat(places[0], os.stat("."))
+
+
 @pytest.fixture
 def upgrade(make, tmp_path, said) -> Callable[..., Sessions]:
     """The sessions of an upgrade, with so many seconds of budget."""
@@ -619,8 +623,8 @@ def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(upgr
     world.noise = 2.0
     laboratory = upgrade(60.0)
     laboratory.measure((OLD, NEW), (), 0.5)
-    half = len(world.asked)
-    assert 28 <= half <= 30
+    assert 28 <= (half := len(world.asked)) <= 30
+    assert "A share of the budget is spent after round" in said.export_text(clear=False)
     assert (laboratory.left, laboratory.measured) == (60.0 - half, half)
     laboratory.measure((OLD, NEW), ())
     assert 58 <= len(world.asked) <= 60, "what the search leaves is the ends' again"

@@ -299,7 +299,8 @@ class Session:
         if not (chosen or held):
             self._over = True
             needs = f"{still} inconclusive, and would take {minutes(found.seconds)} more."
-            return {}, f"The budget is spent after round {turn - 1}. {told}. {needs}"
+            spent = "The budget" if self._last or self.plan.within else "A share of the budget"
+            return {}, f"{spent} is spent after round {turn - 1}. {told}. {needs}"
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
                 work[question][places[question][parameters]] = more.releases
@@ -571,7 +572,7 @@ class Session:
             if self._device != "recorder":
                 code += f"; benchmarks.own.trial({str(answer)!r})"
             try:
-                self.environment.run(["-c", code], dots=False, display_error=False)
+                self.environment.run(["-c", code], dots=False, display_error=False, cwd=folder)
             except util.ProcessError as error:
                 last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
                 raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
