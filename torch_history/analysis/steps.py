@@ -52,8 +52,8 @@ class Net:
 @dataclass(frozen=True)
 class Step:
     """A step between `old` and `new`, an excursion from `new` to `until`, or a drift. `before` and `after` are levels in
-    the series' unit; `ratio` is what this alone made of it, None from zero, at `CONFIDENCE`. `is_wide`: whether the lane has
-    releases between `old` and `new`, so that any of them may have made the step."""
+    the series' unit; `ratio` is what this alone made of it, None from zero, at `CONFIDENCE`. `is_wide`: whether
+    releases lie between `old` and `new`, so that any of them may have made the step."""
 
     series: Series
     kind: Kind
@@ -81,12 +81,11 @@ class Step:
 
 def of_history(history: History, axis: Axis) -> list[Step]:
     """All that happened in one environment, newest first, then what costs. Releases without a number are left out."""
-    tags = history.tags(axis)
     exact = ((series, _numbers(of, axis)) for series, of in history.items() if not series.varies)
     found = [step for series, numbers in exact for step in _exact(series, numbers)]
     with on_one_thread():
         found += [step for fit in history.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
-    found = [replace(step, is_wide=tags.index(step.new) - tags.index(step.old) > 1) for step in found]
+    found = [replace(step, is_wide=axis.position(step.new) - axis.position(step.old) > 1) for step in found]
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
 
 
