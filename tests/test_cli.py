@@ -105,9 +105,8 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     for wrong in (("--question", "typo"), ("--question", "intersection", "--question", "typo"), ("--lane", "3.99")):
         refused = command("regressions", *wrong)
         assert refused.exit_code == 1
-        assert (
-            f"There are no results of {'typo' if 'typo' in wrong else 'any question'} in release-py3." in refused.output
-        )
+        what = "typo" if "typo" in wrong else "any question"
+        assert f"There are no results of {what} in release-py3." in refused.output
 
 
 @pytest.mark.parametrize(

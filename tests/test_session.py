@@ -305,8 +305,9 @@ def _a_second_each(world, monkeypatch) -> None:
 
 @pytest.mark.usefixtures("_a_second_each")
 def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said):
-    measured(make(launches=3, budget=4.0), said)
+    first = measured(make(launches=3, budget=4.0), said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
+    assert first.effort().unreached == ["absent small", "slower small"]
     assert "The time is over. What was measured is stored" in said.export_text()
     again = make(launches=3, budget=4.0)
     assert (again.resumed, again.spent, again.finished) == (True, False, False), "not all was measured once"

@@ -266,6 +266,8 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered():
     _, found = asked(laboratory, most=4)
     assert len(laboratory.installed) == 4
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
+    vars(found.left[0]).update(unreached=["g"])
+    assert "There was no time for g. Allow it with --budget." in text(found)
     ends: Any = Laboratory({"f": {9: 1.1}})
     asked(ends, most=2)
     assert ends.shares == [1.0], "no search is left time for"
@@ -371,9 +373,7 @@ def played(monkeypatch, tmp_path) -> Laboratory:
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
     laboratory.out = SimpleNamespace(status=lambda words: contextlib.nullcontext())
     laboratory.releases = SimpleNamespace(adding=lambda release: [Sized("torchvision==0.21", 50_000_000)])
-    monkeypatch.setattr(
-        upgrading, "Sessions", lambda *asked, **more: vars(laboratory).update(room=asked[-1]) or laboratory
-    )
+    monkeypatch.setattr(upgrading, "Sessions", lambda *of, **more: vars(laboratory).update(room=of[-1]) or laboratory)
     environments = SimpleNamespace(ReleaseEnvironment=lambda *_: SimpleNamespace(root=tmp_path / "env"))
     monkeypatch.setattr(upgrading, "environments", environments)
     monkeypatch.setattr(upgrading, "alone", lambda _: contextlib.nullcontext())

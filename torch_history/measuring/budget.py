@@ -67,6 +67,7 @@ class Effort:
     """Seconds that a round takes besides its cases: interpreters are started beside each other."""
     doubtful: Mapping[Case, More] = field(default_factory=dict)
     """Cases of which only `hopeless` times are left that LUCK would tell: they fill rounds, and time that is left."""
+    unreached: Sequence[str] = ()  # cases for which there was no time
 
     @property
     def seconds(self) -> float:

@@ -140,7 +140,7 @@ class Session:
         self._shares, self._moves = shares, self._on_one and not shares
         self._quiet = Quiet(os.sched_getaffinity(0) if self._moves else ())
         self._calm = Quiet()
-        self._chosen: set[choice.Place] = set()
+        self._chosen, self._asked = set[choice.Place](), set[tuple[str, ...]]()
         self._took: dict[Case, float] = {}
         self._ends = math.inf
         self._values = ""
@@ -159,7 +159,9 @@ class Session:
     def effort(self, turn: float = math.inf) -> Effort:
         """What the rounds before `turn` leave undecided."""
         launches = [launch for launch in self.launches() if launch.round < turn]
-        return effort(launches, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
+        found = effort(launches, self.plan.pairs, self.plan.divides, self._took, self._starting, self.beside)
+        rest = self._asked - {case.parameters for launch in launches for case in launch.cases}
+        return replace(found, unreached=sorted(" ".join(part.strip("'") for part in case).strip() for case in rest))
 
     @functools.cached_property
     def beside(self) -> list[Launch]:
@@ -170,9 +172,8 @@ class Session:
         names = {benchmark.partition(".")[0] for benchmark in ours}
         stored = read_launches(Path(self.conf.results_dir), self.machine.machine, self.plan.environment, names)
         of_text = ours if self.plan.workload else {}
-        return [
-            one for one in stored if one.session != self.id and of_text.get(one.benchmark, one.version) == one.version
-        ]
+        others = (one for one in stored if one.session != self.id)
+        return [one for one in others if of_text.get(one.benchmark, one.version) == one.version]
 
     def measure(self, console: Console, last: bool = True) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
@@ -227,6 +228,7 @@ class Session:
             if choice.is_asked(case, self.plan.sizes, self.plan.variants)
             if self.plan.sizes == SCALES or not own & {*self.plan.sizes} or case[-1].strip("'") in self.plan.sizes
         }
+        self._asked = set(where.values())
         if not self.plan.within:
             yield set(where)
             return
@@ -503,14 +505,11 @@ class Session:
             metrics = self._of_turn(questions[question], turn)
             missing: dict[tuple[str, ...], _Cases] = defaultdict(dict)
             for index, tags in cases.items():
-                parameters = cases_of(metrics[0])[index]
-                left = {
-                    tag: [of for of in metrics if (tag, of["name"], of["version"], parameters) not in done]
-                    for tag in tags
-                }
-                timed = tuple(tag for tag in tags if left[tag] and not _counts(left[tag]))
-                if any(left.values()):
-                    missing[timed][index] = tuple(tag for tag in tags if left[tag])
+                key = cases_of(metrics[0])[index]
+                new = {tag: [of for of in metrics if (tag, of["name"], of["version"], key) not in done] for tag in tags}
+                timed = tuple(tag for tag in tags if new[tag] and not _counts(new[tag]))
+                if any(new.values()):
+                    missing[timed][index] = tuple(tag for tag in tags if new[tag])
             for on, of_them in missing.items():
                 items = list(of_them.items())
                 firsts = range(0, len(items), AT_A_TIME)
@@ -522,9 +521,8 @@ class Session:
         folder = getattr(self.environment, "folder", None)  # none where a torch that is installed is measured
         if new := [tag for tag in tags if folder and not folder(self._axis.find(tag)).exists()]:
             what = "1 release is" if len(new) == 1 else f"{len(new)} releases are"
-            console.print(
-                f"{what} installed first: at most {sum(map(gigabytes, new)):.0f} GB on the disk, a minute each or more."
-            )
+            size = f"at most {sum(map(gigabytes, new)):.0f} GB on the disk, a minute each or more"
+            console.print(f"{what} installed first: {size}.")
         for number, tag in enumerate(tags, start=1):
             with shown_installing(console, f"Preparing {tag} ({number} of {len(tags)})"):
                 self._select(tag)

@@ -147,6 +147,7 @@ def _notes(found: Answer, failed: Sequence[Change]) -> list[str]:
     count = len(found.tags)
     lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
     lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
+    lines += [f"There was no time for {name}. Allow it with --budget." for name in found.left[0].unreached]
     lines += [found.reused] if found.reused else []
     lines += [] if found.packages is None else [moved_words(found.packages)]
     if found.unfinished:
