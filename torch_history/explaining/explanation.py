@@ -120,7 +120,7 @@ class Explanation:
                 each = max(found.base.levels)
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
                 took = f"It takes {human(each, 'seconds')} each time"
-                self._say(f"{took}, so this takes {minutes} minutes or more in all.")
+                self._say(f"{took}, so this takes {minutes} min or more in all.")
             is_known = turn >= LEAST_TURNS and (found.ratio.is_there or (turn >= MOST_TURNS and found.ratio.is_absent))
             least = MOST_TURNS if self._subject.is_once else LEAST_TURNS
             if is_known or (turn >= least and not self._has_time(CONFIRMED)):
