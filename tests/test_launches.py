@@ -180,7 +180,6 @@ def reason(tmp_path: Path, printed: str) -> str:
 OURS = "not measured, because "
 """How the reason of a case begins that the suite failed to measure."""
 
-
 LONG = """
 benchmarks.common.CaseFailed: UnpicklingError: Weights only load failed, \x1b[1mdo those steps\x1b[0m:
     \t(1) Set `weights_only` to False.
@@ -442,6 +441,13 @@ def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchm
     assert [json.loads(line)["id"] for line in lines] == [names[0], names[4]]
     newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
     assert newest == {"torch": "2.0.1+cpu", "packages": ["numpy==1.26.4"]}
+
+
+def test_launch_whose_environment_cannot_be_stored_is_not_stored_and_so_measured_again(tmp_path):
+    file_of(tmp_path, ending="environments").mkdir(parents=True)
+    with pytest.raises(OSError, match="Is a directory"):
+        keep(tmp_path, TIME, answer([[0.25], [1.0], [0.5], [2.0]], said={0: environment_said("2.0.1")}))
+    assert not file_of(tmp_path).exists()
 
 
 def test_who_answered_is_kept_with_the_environment_and_stays_where_a_later_launch_did_not_ask(tmp_path):

@@ -287,17 +287,17 @@ class RecordedResults(Results):
         super().add_result(benchmark, result, started_at, duration, selected_idx=chosen, **more)
 
     def save(self, result_dir: str) -> None:
-        """Appends the launches to their file, then replaces asv's file in one step; a refused release leaves both alone."""
+        """Appends launches, after what they name, then replaces asv's file in one step; a refused release leaves both."""
         if (self._commit_hash, self._env_name) in refusals:
             return
         path = Path(result_dir, self._filename)
-        launches.append_launches(path.with_suffix(".jsonl"), self._recorded)
-        self._recorded = []
         if self._environment:
             launches.append_environment(path.with_suffix(launches.ENVIRONMENTS), self._environment)
         if self._details:
             add_details(path.with_suffix(DETAILS), self.session, self._details)
             self._details = {}
+        launches.append_launches(path.with_suffix(".jsonl"), self._recorded)
+        self._recorded = []
         with tempfile.TemporaryDirectory() as scratch:
             super().save(scratch)
             write_atomically(path, Path(scratch, self._filename).read_text(encoding="utf-8"))
@@ -390,7 +390,6 @@ def _case(parameters: tuple[str, ...], said: Told) -> Case:
 
 _LAST_SIGNAL = -64
 """Exit statuses below are asv's own: -256 for a time-out, -257 for an answer it could not read."""
-
 
 _EMPTY_ANSWER = "asv: failed to parse benchmark result: Expecting value: line 1 column 1 (char 0)"
 """What asv says where a process ended well and left nothing in the file for its answer."""
