@@ -30,7 +30,7 @@ from torch_history.explaining.launching import Side
 from torch_history.measuring.subjects import InstalledEnvironment, installed_version
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
-from torch_history.releases.environments import LISTED, MARK, InstallationError, ReleaseEnvironment
+from torch_history.releases.environments import CACHE, LISTED, MARK, InstallationError, ReleaseEnvironment
 from torch_history.system.errors import UserError
 
 from .processes import ROOT, listing, program
@@ -262,6 +262,12 @@ def test_prune_leaves_the_locks_for_those_who_wait_at_them(three):
     environments.prune(Path("env"), lambda tag: True)
     assert len(locks) == 2
     assert {path: path.stat().st_ino for path in locks} == locks
+
+
+def test_prune_clears_the_cache_of_what_an_installation_left_that_a_full_disk_ended(conf, uv):
+    Path("env", CACHE).mkdir(parents=True)
+    assert environments.prune(Path("env"), lambda tag: True) == []
+    assert uv.calls[-1][:2] == ["cache", "prune"]
 
 
 def test_environment_whose_removal_was_interrupted_is_not_used(lane, conf, uv, monkeypatch):

@@ -349,7 +349,7 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
     said = str(getattr(error, "stderr", "") or error)
     subject = f"PyTorch {release.version} for Python {python} could not be installed"
     if "No space left" in said or "os error 28" in said:
-        file = getattr(error, "filename", None) or next(iter(re.findall(r"(?<![\w:/])/[^\s`]+", said)[-1:]), root)
+        file = getattr(error, "filename", None) or next(iter(re.findall(r"(?<![\w:/])/[^\s`:]+", said)[-1:]), root)
         there = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
         free = shutil.disk_usage(there).free / 2**30
         return (
@@ -377,7 +377,7 @@ def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> list[str
             if folder.exists():
                 _remove(folder)
                 removed.append(folder.name)
-    if removed and (root / CACHE).exists():
+    if (root / CACHE).exists():
         _clean(root / CACHE)
     return removed
 

@@ -27,8 +27,8 @@ def locked(path: Path, what: str, shared: bool = False) -> Iterator[None]:
                 "interrupt it, which lets it continue later."
             ) from error
         stream.truncate(0)
-        stream.write(f"{os.getpid()} on {socket.gethostname()}")
-        stream.flush()
+        with contextlib.suppress(OSError):  # a full disk, on which `prune` is to make room, keeps no name
+            os.write(stream.fileno(), f"{os.getpid()} on {socket.gethostname()}".encode())
         yield
 
 
