@@ -106,13 +106,14 @@ ELSEWHERE = (
     *("results/../../evil.json", "/etc/passwd", "results/../machine.json", "results/certificates/x.certificate"),
     "results/a/b/c.json",
 )
+KINDS = (tarfile.SYMTYPE, tarfile.FIFOTYPE, tarfile.GNUTYPE_SPARSE)
 
 
 @pytest.mark.parametrize(
     ("members", "words"),
     [
         *(([(name, FILE, 0)], "which no kit writes") for name in ELSEWHERE),
-        *(([("results/a/x.json", kind, 0)], "which no kit writes") for kind in (tarfile.SYMTYPE, tarfile.FIFOTYPE)),
+        *(([("results/a/x.json", kind, 0)], "which no kit writes") for kind in KINDS),
         ([("results/\x1b]0;title\x07/x.json", FILE, 0)], r"holds 'results/\\x1b\]0;title"),
         ([("gpu.json", FILE, 0), ("gpu.json", FILE, 0)], "twice"),
         ([(f"results/a/{number}.json", FILE, 0) for number in range(archive.MOST_FILES + 1)], "more than"),

@@ -85,7 +85,7 @@ def unpack(path: Path, folder: Path) -> None:
             for number, member in enumerate(archive, 1):
                 if number > MOST_FILES:
                     raise UserError(f"{path} holds more than {MOST_FILES} files. Nothing was filed.")
-                if not member.isreg() or not NAME.fullmatch(member.name):
+                if not member.isreg() or member.issparse() or not NAME.fullmatch(member.name):
                     raise UserError(f"{path} holds {member.name[:80]!r}, which no kit writes. Nothing was filed.")
                 target = folder / member.name
                 if target.exists():
