@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -485,7 +486,7 @@ def machine_python(tmp_path_factory) -> Iterator[Path]:
     ("digests", "said"),
     [
         ({"sha256": hashlib.sha256(b"a wheel").hexdigest()}, ""),
-        ({"sha256": "0" * 64}, "did not arrive whole: its sha256 is not that of the index"),
+        ({"sha256": "0" * 64}, "did not arrive whole: its sha256 is not the index's"),
         ({"md5": hashlib.md5(b"a wheel").hexdigest()}, "or tells no sha256 of it"),
     ],
 )
@@ -540,3 +541,12 @@ def counted(results: Path, machine: str, release: str, environment: str) -> dict
     stored = cases(results, machine, release, environment=environment, questions=("intersection", "batching"))
     counts = [(launch.benchmark, case) for launch, case in stored if metric_of(launch.benchmark).kind == "counts"]
     return {(name, case.parameters): case.value for name, case in counts if case.value is not None}
+
+
+@pytest.mark.parametrize(("command", "words"), [(make.main, ()), (carry_command, ("2.15.0",))])
+def test_a_disk_that_is_full_is_told_in_a_sentence(command, words, tmp_path, monkeypatch):
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(make, "_copy", mock.Mock(side_effect=shutil.Error([("from", "to", str(full))])))
+    monkeypatch.setattr(carry, "prepare", mock.Mock(side_effect=full))
+    said = CliRunner().invoke(command, [*words, str(tmp_path / "new")]).output
+    assert "[Errno 28] No space left on device. Make room there, " in said

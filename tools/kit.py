@@ -2,7 +2,6 @@
 this program as they are here, and for one Python the packages that measuring takes, checked against kit.lock."""
 
 import json
-import re
 import shlex
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 import click
 
 from torch_history.measuring.kit.archive import LISTED, MARK, RESULTS
-from torch_history.releases.uv import run_uv
+from torch_history.releases.uv import run_uv, told
 from torch_history.system import program
 from torch_history.system.errors import UserError
 from torch_history.system.files import read_bytes, write_atomically
@@ -48,8 +47,7 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     tell(f"Fetching packages for Python {python}")
     _fetch(folder / SITE, python)
     shutil.copytree(Path(__file__).with_name("in_kit"), folder, dirs_exist_ok=True)
-    about = (folder / README).read_text(encoding="utf-8")
-    (folder / README).write_text(about.format(python=python), encoding="utf-8")
+    write_atomically(folder / README, (folder / README).read_text(encoding="utf-8").format(python=python))
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -77,8 +75,7 @@ def _fetch(site: Path, python: str) -> None:
             ]
         )
     except subprocess.CalledProcessError as error:
-        said = re.sub(r"\s+", " ", error.stderr).strip()
-        raise UserError(f"The packages for Python {python} cannot be had. uv said: {said}") from error
+        raise UserError(f"The packages for Python {python} cannot be had: {told(error)}.") from error
     if python == PYTHONS[0]:
         (site / "tomllib.py").write_text("from tomli import TOMLDecodeError, load, loads\n", encoding="utf-8")
     for name in ("bin", ".lock"):
@@ -107,6 +104,9 @@ def main(folder: Path, python: str) -> None:
         size = make(folder, python, click.echo)
     except UserError as error:
         sys.exit(str(error))
+    except OSError as error:
+        why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
+        sys.exit(f"The kit cannot be written into {folder}: {why}. Make room there, or name another folder.")
     script = shlex.quote(f"{folder.name}/{SCRIPT}")
     click.echo(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {script} there.")
 

@@ -118,9 +118,7 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
                 session.download_package(file, unfinished, timeout=TIMEOUT)
                 unfinished.rename(path)
     except DigestMismatchError as error:
-        raise UserError(
-            f"{file.filename} did not arrive whole: its sha256 is not that of the index. Ask again."
-        ) from error
+        raise UserError(f"{file.filename} did not arrive whole: its sha256 is not the index's. Ask again.") from error
     except (requests.RequestException, NoSuchProjectError) as error:
         raise UserError(
             f"The package index at {without_secrets(address)} does not give the wheel of PyTorch {release.version} "
