@@ -142,11 +142,13 @@ def test_a_file_is_meant_from_the_callers_folder(tmp_path, monkeypatch, words):
     assert "Give the path of a Python file" in answer.stderr
 
 
-def test_a_sentence_moves_no_terminal(capsys):
+def test_a_sentence_moves_no_terminal(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         output.refuse("the card \x1b]0;title\x07 of\nsomebody's")
     assert "the card \\x1b]0;title\\x07 of\nsomebody's" in capsys.readouterr().err
     assert output.plain("\x1b[31mred") == "\\x1b\\[31mred"
+    monkeypatch.setattr("sys.stdout", None)  # as where a shell closed it
+    assert output.bold("new") == "new"
 
 
 @pytest.mark.parametrize(

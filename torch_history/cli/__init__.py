@@ -18,12 +18,10 @@ SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
 OURS = ("contract", "recorder", "torch_history")
 """What cannot be missing on a machine, so that it is a fault of ours if it is."""
 
-
 LEAST_MEMORY = 2**30
 """Bytes of addresses that a command may need; with less, libraries of numbers wait for threads that never start."""
 
 MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB a program may use here."
-
 
 FORMER = {
     "calibrate": "it is `torch-history run --calibrate` now",
@@ -77,7 +75,9 @@ class _Sentences(click.Group):
         except (MemoryError, OSError) as error:
             if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
                 refuse(f"Memory ran out. {MORE_MEMORY}")
-            refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            advice = " Make room there, then give the same command again." if full else ""
+            refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.{advice}")
         except KeyboardInterrupt:
             sys.exit(say_stopped())
         except BaseException as error:  # asv's EnvironmentUnavailable is no Exception

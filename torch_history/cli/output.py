@@ -23,7 +23,7 @@ def console() -> "Console":
 
 def bold(text: str) -> str:
     """`text` set off in a terminal; as it is elsewhere, and where NO_COLOR is set (https://no-color.org)."""
-    return click.style(text, bold=True) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    return click.style(text, bold=True) if os.isatty(1) and not os.environ.get("NO_COLOR") else text
 
 
 def machine_of(

@@ -36,7 +36,7 @@ from ..releases.axis import Axis
 from ..releases.environments import InstallationError
 from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file, read_launches
 from ..system.errors import SessionError
-from ..system.files import read_object, write_atomically
+from ..system.files import naming, read_object, write_atomically
 from . import choice, reuse, values
 from .budget import MOST_ROUNDS, Case, Effort, effort
 from .choice import SCALES
@@ -540,7 +540,8 @@ class Session:
         newest = self.plan.arm(self.plan.releases[-1]).tag
         regex = rf"^({self.plan.questions})\."
         benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [newest], regex=regex)
-        benchmarks.save()
+        with naming(Path(self.conf.results_dir, "benchmarks.json")):
+            benchmarks.save()
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
             raise SessionError(f"There is no question '{self.plan.questions}'. Known: {', '.join(sorted(questions))}.")
