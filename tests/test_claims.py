@@ -195,8 +195,7 @@ def test_answers_of_time_are_wrong_as_seldom_as_they_promise():
 def test_intervals_of_lanes_of_several_sessions_hold_the_truth_as_often_as_they_say(sizes):
     """Nine in ten: each session shares a release with the next, and one goes back to the first."""
     sessions = {"a": "123", "b": "345", "c": "567", "d": "78", "e": "18"}
-    random = np.random.default_rng(7)
-    held = []
+    random, held = np.random.default_rng(7), []
     for _ in range(360 // sizes):
         values = rounds_of(random, sessions, sizes)
         ratios = claims.intervals(values)("time", "vstack_rows", "flat_buffer")

@@ -27,7 +27,6 @@ from .test_verdicts import launch
 OLD, NEW = "v2.0.1", "v2.1.2"
 NASTY = "RuntimeError: expected <Tensor> | got **None** from `f` of @someone, see #12\n[x](http://y)"
 
-
 _Numbers = Sequence[float | str]
 
 

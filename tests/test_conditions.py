@@ -58,8 +58,7 @@ def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypat
 
 def test_a_machine_that_became_slower_for_good_is_usual_again(monkeypatch):
     monkeypatch.setattr(conditions, "processor_ticks", dict)
-    watch = Watch(gpu=False)
-    said = []
+    watch, said = Watch(gpu=False), []
     for seconds in [0.003] * 5 + [0.006] * USUAL_OF:
         watch._controls = [(seconds, 0.002)]
         said.append("disturbed" in watch.lap())

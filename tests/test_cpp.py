@@ -28,8 +28,7 @@ class Compiler:
     """A g++ that notes each build and then does what the shell commands `does` say, with the output's path in $out."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.path = folder / "bin" / "g++"
-        self.builds = folder / "builds"
+        self.path, self.builds = folder / "bin" / "g++", folder / "builds"
         self.does('echo library > "$out"')
         monkeypatch.setenv("PATH", f"{self.path.parent}{os.pathsep}{os.environ['PATH']}")
 

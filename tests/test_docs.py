@@ -12,7 +12,6 @@ from .processes import ROOT
 PAGE = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
 SAID = re.findall(r"`([A-Z_]+)=([\d.e-]+)`", PAGE)
 
-
 ELSEWHERE = {
     **{"BOUND": "what is printed of an interval that says nothing", "LEAST_STEP": "held with the rounding"},
     **{"STEP": "held with the rounding", "STEPS": "held with the rounding"},

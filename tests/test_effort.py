@@ -16,8 +16,7 @@ from .test_verdicts import launch
 
 def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], rounds: int) -> list[Launch]:
     """Rounds of one session: release -> variant -> seconds, and the spread of a variant's launches."""
-    random = np.random.default_rng(7)
-    found = []
+    random, found = np.random.default_rng(7), []
     for turn, (release, variants) in itertools.product(range(1, rounds + 1), levels.items()):
         cases = [
             Case((f"'{name}'", "'small'"), samples=(seconds * math.exp(random.normal(0, noise[name])),))

@@ -98,8 +98,7 @@ def test_where_nothing_grows_the_growth_is_told_that_every_launch_would_have_sho
 
 @pytest.mark.parametrize("count", [3, 5])
 def test_interval_of_growth_holds_the_true_change_as_often_as_the_page_says(count):
-    draw = random.Random(count)
-    held = 0
+    draw, held = random.Random(count), 0
     for _ in range(4000):
         olds, news = ([draw.gauss(mean, 200) for _ in range(count)] for mean in (5000, 9000))
         difference = judge(GROWTH, launches_of(olds), launches_of(news)).difference

@@ -10,7 +10,6 @@ from research import explained, recorded, training_peaks
 KNOWN = json.loads(recorded.ASKED.read_text(encoding="utf-8"))
 CHANGES = recorded.read("recorded_changes")
 
-
 GIVEN = json.loads(recorded.GIVEN.read_text(encoding="utf-8"))
 
 

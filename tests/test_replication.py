@@ -67,8 +67,7 @@ def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu):
 
 def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
     """Six rounds of each variant, whose time changes by its ratio; a launch differs by half a per cent."""
-    random = np.random.default_rng(seed)
-    found = []
+    random, found = np.random.default_rng(seed), []
     for turn, (variant, ratio) in itertools.product(range(1, 7), ratios.items()):
         for release, level in ((OLD, 1.0), (NEW, ratio)):
             case = Case((f"'{variant}'", "'small'"), samples=(level * float(random.lognormal(0, 0.005)),))

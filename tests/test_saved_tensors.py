@@ -177,8 +177,7 @@ def children() -> list[str]:
     ],
 )
 def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(made, monkeypatch, capfd, work, sentence):
-    arguments = made("product")
-    before = children()
+    arguments, before = made("product"), children()
     if "killed" in sentence:
         monkeypatch.setattr(saved_tensors, "CHILD_SECONDS", 0.5)
     began = time.monotonic()
@@ -189,8 +188,7 @@ def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(made, monke
 
 
 def test_started_process_is_another_one_and_has_ended(made):
-    arguments = made("product")
-    before = children()
+    arguments, before = made("product"), children()
     call = built("subprocess_start", arguments)
     first, second = call(), call()
     assert len({int(first.process), int(second.process), os.getpid()}) == 3

@@ -62,8 +62,7 @@ class World:
         self.waits: list[tuple[int, float]] = []
         self.processors: set[int] = set()
         self.imported_on: list[frozenset[int]] = []
-        self.stop_after = math.inf
-        self.noise = 0.04
+        self.stop_after, self.noise = math.inf, 0.04
         self.environment: dict[str, Any] = {}
         self.bytes = 4096
         self.counted: list[tuple[str, str]] = []

@@ -58,8 +58,7 @@ def test_asvs_pages_open_where_the_site_does_and_not_on_a_machine_that_stopped_e
 
 
 def test_a_publish_that_fails_leaves_the_site_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    conf = write_few(tmp_path)
-    html = tmp_path / "html"
+    conf, html = write_few(tmp_path), tmp_path / "html"
     html.mkdir()
     (html / "index.html").write_text("the old site")
     mark(html)
@@ -284,8 +283,7 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site whose machine, variants, sizes, reasons and packages are named like an attack."""
     folder = tmp_path_factory.mktemp("hostile")
-    conf = write_few(folder)
-    results = folder / "results"
+    conf, results = write_few(folder), folder / "results"
     machine = (results / MACHINE).rename(results / HOSTILE)
     for path in [results / "benchmarks.json", *machine.iterdir()]:
         data = path.read_text(encoding="utf-8").replace("torch==", f"{HOSTILE}==")

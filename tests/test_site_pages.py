@@ -376,8 +376,7 @@ def test_without_a_benchmark_every_variant_is_drawn_in_small(lab: Path, site: Pa
 
 def test_the_chart_has_the_numbers_of_the_table(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small")
-    table = table_of(page)
-    points = drawn(page)
+    table, points = table_of(page), drawn(page)
     expected = medians(lab)
     assert set(table) == set(expected)
     assert len([point for point in points if point["value"] is not None]) == sum(map(len, expected.values())) > 20

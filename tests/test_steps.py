@@ -47,8 +47,7 @@ def measured(
     seed: int = 20261121,
 ) -> list[Launch]:
     """Seconds of lognormal launches: `level` of the release's position, times what its session adds, times noise."""
-    random = np.random.default_rng(seed)
-    found = []
+    random, found = np.random.default_rng(seed), []
     for number, tags in enumerate(sessions):
         added = random.normal(0, drift)
         for tag in tags:

@@ -22,7 +22,6 @@ from .test_launches import some_launch
 
 TIME = "intersection.Intersection.track_time"
 
-
 pytestmark = pytest.mark.usefixtures("warned")  # what is said is no matter here
 
 

@@ -53,8 +53,7 @@ class Index:
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, dict[str, Any]]] = {}
         self.answer: tuple[int, str, bytes] | None = None
-        self.pieces = True
-        self.sent = 0
+        self.pieces, self.sent = True, 0
         self.address = ""
 
     def add(self, version: str, *tags: str, cuda: str = "12.4", **more: Any) -> None:

@@ -53,8 +53,7 @@ class Laboratory:
         self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
         self.installed: set[str] = set()
         self.refused: set[str] = set()
-        self.sessions = 0
-        self.stop = math.inf
+        self.sessions, self.stop = 0, math.inf
         self.rounds = ROUNDS
         self.rounds_at_first = {2: ROUNDS, 3: ROUNDS}
         self.known: list[Known] = []

@@ -267,8 +267,7 @@ def test_more_series_of_its_question_make_a_verdict_harder_and_no_others_do():
 
 @pytest.mark.parametrize("series", [1, 20])
 def test_a_lone_change_of_the_detectable_size_is_told_four_times_of_five(series):
-    random = np.random.default_rng(6)
-    trials = 200
+    random, trials = np.random.default_rng(6), 200
     quiet = [compare(question(random, np.ones(series), 8), OLD, NEW) for _ in range(40)]
     size = float(np.median([change.detectable for changes in quiet for change in changes]))
     planted = np.ones(series)

@@ -76,8 +76,7 @@ def said_by_check(results: Path) -> str:
 
 
 def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, attacks):
-    attack = attacks("foreign")
-    elsewhere = tmp_path / "elsewhere"
+    attack, elsewhere = attacks("foreign"), tmp_path / "elsewhere"
     usual = said_by_check(whole)
 
     def read() -> tuple[list[Launch], int]:
@@ -106,8 +105,7 @@ def test_every_file_is_named_that_is_something_else(whole, tmp_path, warned, att
 
 
 def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(whole, tmp_path, warned, attacks):
-    attack = attacks("foreign")
-    elsewhere = tmp_path / "elsewhere"
+    attack, elsewhere = attacks("foreign"), tmp_path / "elsewhere"
     for number, (words, make) in enumerate(odd(elsewhere).items()):
         there = whole / f"there-{number}"
         shutil.copytree(whole / "here", there)
@@ -160,8 +158,7 @@ def copied(here: Path, machine: str) -> Path:
 
 
 def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_path, warned, attacks):
-    here = fill(results)
-    attack = attacks("asv")
+    here, attack = fill(results), attacks("asv")
     for name, changes in ((file_of(here, "json").name, RESULTS), ("machine.json", RECORDS)):
         for number, (words, change) in enumerate(changes.items()):
             folder = copied(here, f"m{len(name)}-{number}")
@@ -175,8 +172,7 @@ def test_files_in_asvs_formats_are_held_against_what_asv_writes(results, tmp_pat
 
 
 def test_many_machines_with_keys_of_their_own_are_published_together(results, tmp_path, warned, attacks):
-    here = fill(results)
-    attack = attacks("asv")
+    here, attack = fill(results), attacks("asv")
     for number in range(30):
         folder = copied(here, f"m{number}")
         for release in RELEASES:
@@ -187,8 +183,7 @@ def test_many_machines_with_keys_of_their_own_are_published_together(results, tm
 
 
 def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, attacks):
-    here = fill(results)
-    attack = attacks("identity")
+    here, attack = fill(results), attacks("identity")
     usual = said_by_check(results)
     for place in ("copy", "here/calibration"):
         with attack(f"launches of here in {place}"):
@@ -216,8 +211,7 @@ def test_a_copy_is_no_other_machine_and_a_release_is_its_own(results, warned, at
 
 
 def test_no_repository_no_folder_and_no_link_is_taken_for_results(whole, tmp_path, warned, attacks):
-    attack = attacks("repositories")
-    ran = tmp_path / "ran"
+    attack, ran = attacks("repositories"), tmp_path / "ran"
     usual = said_by_check(whole).splitlines()
     for place in ("", "certificates", "here", "here/causes", "here/calibration"):
         for name, make in {

@@ -143,8 +143,7 @@ def returned(value: Any) -> list[Any]:
 @pytest.mark.parametrize("place", range(22))
 def test_numbers_are_bounded_and_every_other_lane_is_shown(results, tmp_path, warned, attacks, place):
     fill(results)
-    axis = Axis.load("releases.toml")
-    attack = attacks("numbers")
+    axis, attack = Axis.load("releases.toml"), attacks("numbers")
     for value in NUMBERS:
         with attack(f"{value!r} in place {place}"):
             warn.cache_clear()

@@ -115,8 +115,7 @@ def test_environments_are_read_after_a_kill_during_an_append(tmp_path, warned, a
 
 
 def test_a_file_that_is_replaced_is_the_old_or_the_new_one_after_a_kill(tmp_path, attacks):
-    attack = attacks("replaced")
-    path = tmp_path / "state.json"
+    attack, path = attacks("replaced"), tmp_path / "state.json"
     old, new = (json.dumps({"id": name, "more": 600 * name}) for name in "ab")
     while attack.tried < 30:
         path.write_text(old)

@@ -50,8 +50,7 @@ def has_handlers(process: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_command_that_is_stopped_leaves_nothing(results, tmp_path, root, attacks, number):
     fill(results)
-    attack = attacks("signals")
-    html = tmp_path / "html"
+    attack, html = attacks("signals"), tmp_path / "html"
     asked = {
         "compare": ["compare", *RELEASES, "--markdown"],
         "publish": ["publish", "--html-dir", str(html), "--results-dir", str(results)],
