@@ -26,7 +26,7 @@ help:
 	@touch $@
 
 run: .venv/ready
-	$(BIN)/torch-history run --budget 510s $(QUESTIONS:%=--question %)
+	$(BIN)/torch-history run --budget 490s $(QUESTIONS:%=--question %)
 	$(BIN)/torch-history publish
 
 test: lint-python

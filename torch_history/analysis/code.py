@@ -326,11 +326,11 @@ def of_times(
     for each in changes if beside is None else beside:
         if each.series.varies:
             told[each.verdict].add(_case(each.series))
+    of_others = {one: set().union(*(told[of] for of in (Verdict.SAME, *TIMES) if of is not one)) for one in TIMES}
     for change in changes:
-        if change.ratio and change.verdict in TIMES:
-            others = set().union(*(told[of] for of in (Verdict.SAME, *TIMES) if of is not change.verdict))
-            if of := pair.what_changed(change.series, change.ratio, others - {_case(change.series)}):
-                found[change.series] = of
+        series, ratio, others = change.series, change.ratio, of_others.get(change.verdict)
+        if ratio and others is not None and (of := pair.what_changed(series, ratio, others - {_case(series)})):
+            found[series] = of
     return found
 
 
