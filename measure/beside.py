@@ -27,25 +27,23 @@ class _Child(NamedTuple):
 
     def answer(self, why: str = "") -> dict:
         """Ends the process and what it started. Returns its answer, or `failed` with `why`, or with how it ended."""
-        told = {"failed": why}
-        if not why:
-            try:
-                told = self.pipe.recv()
-            except EOFError:
-                self.process.join()
-                told["failed"] = f"its process ended with status {abs(self.process.exitcode)} and no answer"
+        told = {"failed": why} if why else None
+        with contextlib.suppress(EOFError, OSError):  # of an answer that has not begun, or has not ended
+            told = told or self.pipe.recv()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()  # also one that does not lead its group yet
         self.process.join()
         self.pipe.close()
-        return told
+        ended = f"its process ended with status {abs(self.process.exitcode)} and no answer"
+        return {"failed": ended} if told is None else told
 
 
 def _started(name: str, work: Callable[[], dict], until: float) -> _Child:
-    fork = multiprocessing.get_context("fork")
+    fork: Any = multiprocessing.get_context("fork")
     pipe, sender = fork.Pipe(duplex=False)
     process = fork.Process(target=_answer, args=(work, sender))
+    process._start_method = None  # else code of a user's own could not choose how its processes start
     process.start()
     sender.close()
     return _Child(name, until, pipe, process)

@@ -156,14 +156,14 @@ def test_a_certificate_is_written_and_results_read_as_before(results, monkeypatc
 
 
 WORKS = """
-import json, os, sys, time
+import json, multiprocessing as processes, os, sys, time
 from measure.beside import answers
 
 work = [
-    ("quick", lambda: {"waits": 1}),
-    ("slow", lambda: time.sleep(60)),
-    ("killed", lambda: os.kill(os.getpid(), 9)),
-    ("exits", lambda: sys.exit(3)),
+    ("quick", lambda: {"waits": 1}), ("slow", lambda: time.sleep(60)),
+    ("killed", lambda: os.kill(os.getpid(), 9)), ("closed", lambda: (os.closerange(3, 99), time.sleep(60))),
+    ("torn", lambda: (os.write(processes.current_process()._args[1].fileno(), bytes([0, 0, 0, 9, 1])), os._exit(1))),
+    ("exits", lambda: sys.exit(3)), ("chooses", lambda: {"chose": processes.set_start_method("spawn")}),
     ("large", lambda: {"kernels": {"k" * 300_000: 1}}),
 ]
 print(json.dumps([dict(answers(work, 2, 1.5, 30)), dict(answers(work[:1], 1, 1.0, 0.0))]))
@@ -171,13 +171,13 @@ print(json.dumps([dict(answers(work, 2, 1.5, 30)), dict(answers(work[:1], 1, 1.0
 
 
 def test_each_case_has_its_process_and_its_time_and_the_others_go_on():
-    began = time.monotonic()
-    said = ran(sys.executable, "-c", WORKS, cwd=ROOT).stdout
+    began, said = time.monotonic(), ran(sys.executable, "-c", WORKS, cwd=ROOT).stdout
     assert time.monotonic() - began < 15
     found, late = json.loads(said)
-    assert found["quick"] == {"waits": 1}
+    assert (found["quick"], found["chooses"]) == ({"waits": 1}, {"chose": None})
     assert found["slow"]["failed"].startswith("it took longer than the 2 seconds")
-    assert found["killed"]["failed"] == "its process ended with status 9 and no answer"
+    ended = "its process ended with status {} and no answer".format
+    assert [found[name]["failed"] for name in ("killed", "closed", "torn")] == [*map(ended, (9, 9, 1))]
     assert found["exits"]["failed"] == "SystemExit: 3"
     assert len(json.dumps(found["large"])) > 300_000
     assert late == {"quick": {"failed": "the time for all cases was over before it was asked"}}
