@@ -62,11 +62,9 @@ class World:
         self.waits: list[tuple[int, float]] = []
         self.processors: set[int] = set()
         self.imported_on: list[frozenset[int]] = []
-        self.stop_after, self.noise = math.inf, 0.04
+        self.stop_after, self.noise, self.bytes = math.inf, 0.04, 4096
         self.environment: dict[str, Any] = {}
-        self.bytes = 4096
-        self.counted: list[tuple[str, str]] = []
-        self.random = random.Random(3)
+        self.random, self.counted = random.Random(3), list[tuple[str, str]]()
 
     def wait(self, most: float) -> float:
         if len(self.asked) not in self.busy_before:
@@ -303,7 +301,9 @@ def _a_second_each(world, monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("_a_second_each")
-def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said):
+def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make, world, said, monkeypatch):
+    alone = {**KERNELS, "name": "own.Command.track_kernels", "params": [["'alone'"], ["'small'"]]}
+    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(self.conf, [TIME, BYTES, alone]))
     first = measured(make(launches=3, budget=4.0), said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
     assert first.effort().unreached == ["absent small", "slower small"]

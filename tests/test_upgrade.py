@@ -51,10 +51,8 @@ class Laboratory:
         self.left, self.measured = math.inf, 0.0
         self.shares: list[float] = []
         self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
-        self.installed: set[str] = set()
-        self.refused: set[str] = set()
-        self.sessions, self.stop = 0, math.inf
-        self.rounds = ROUNDS
+        self.installed, self.refused = set[str](), set[str]()
+        self.sessions, self.stop, self.rounds = 0, math.inf, ROUNDS
         self.rounds_at_first = {2: ROUNDS, 3: ROUNDS}
         self.known: list[Known] = []
 
@@ -267,6 +265,8 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered():
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
     vars(found.left[0]).update(unreached=["g"])
     assert "There was no time for g. Allow it with --budget." in text(found)
+    vars(found).update(unfinished=True)
+    assert "There was no time" not in text(found), "it was interrupted before"
     ends: Any = Laboratory({"f": {9: 1.1}})
     asked(ends, most=2)
     assert ends.shares == [1.0], "no search is left time for"

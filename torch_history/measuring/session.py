@@ -228,7 +228,7 @@ class Session:
             if choice.is_asked(case, self.plan.sizes, self.plan.variants)
             if self.plan.sizes == SCALES or not own & {*self.plan.sizes} or case[-1].strip("'") in self.plan.sizes
         }
-        self._asked = set(where.values())
+        self._asked = {case for (question, _), case in where.items() if self._of_turn(questions[question], 1)}
         if not self.plan.within:
             yield set(where)
             return

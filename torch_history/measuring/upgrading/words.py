@@ -147,12 +147,12 @@ def _notes(found: Answer, failed: Sequence[Change]) -> list[str]:
     count = len(found.tags)
     lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
     lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
-    lines += [f"There was no time for {name}. Allow it with --budget." for name in found.left[0].unreached]
     lines += [found.reused] if found.reused else []
     lines += [] if found.packages is None else [moved_words(found.packages)]
     if found.unfinished:
         lines.append("This is not finished. The same command continues from here.")
     else:
+        lines += [f"There was no time for {name}. Allow it with --budget." for name in found.left[0].unreached]
         more = "The budget was over before all releases were found. The same command continues from here."
         more = more if found.spent else f"More releases would tell more closely. Allow them with --most {count}."
         lines += [more] if found.is_open else []
