@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert
 
 from ..system.files import read_object
-from .launches import bounds
+from .launches import LEAST, bounds
 
 LONGEST_PART = 200
 """Bytes of a part of a path that asv makes; systems allow 255, and asv and this program put endings behind it."""
@@ -90,7 +90,7 @@ def load_asvs(path: Path) -> dict[str, Any]:
         for (least, most), row in zip(map(bounds, found.results), rows, strict=True):
             numbers = chain(row.result or (), *(samples or () for samples in row.samples or ()))
             sizes = [number for number in numbers if number and number == number]  # NaN stands for none
-            if not all(least <= size < most for size in sizes):
+            if not all(least <= size < most and abs(size) >= LEAST for size in sizes):
                 raise ValueError("a number is beyond what can be measured")
     except ValueError as error:
         raise ValueError(f"it is no whole result file of asv for this machine: {error}") from error
