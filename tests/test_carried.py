@@ -549,4 +549,4 @@ def test_a_disk_that_is_full_is_told_in_a_sentence(command, words, tmp_path, mon
     monkeypatch.setattr(make, "_copy", mock.Mock(side_effect=shutil.Error([("from", "to", str(full))])))
     monkeypatch.setattr(carry, "prepare", mock.Mock(side_effect=full))
     said = CliRunner().invoke(command, [*words, str(tmp_path / "new")]).output
-    assert "[Errno 28] No space left on device. Make room there, " in said
+    assert "[Errno 28] No space left on device. " in said

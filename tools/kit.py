@@ -106,7 +106,7 @@ def main(folder: Path, python: str) -> None:
         sys.exit(str(error))
     except OSError as error:
         why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
-        sys.exit(f"The kit cannot be written into {folder}: {why}. Make room there, or name another folder.")
+        sys.exit(f"The kit cannot be written into {folder}: {why}. Name a folder with room for it that you may write.")
     script = shlex.quote(f"{folder.name}/{SCRIPT}")
     click.echo(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {script} there.")
 

@@ -43,7 +43,7 @@ def main(release: str, folder: Path, python: str, architecture: int) -> None:
     except UserError as error:
         sys.exit(str(error))
     except OSError as error:
-        sys.exit(f"{release} cannot be prepared in {cache()} and {folder}: {error}. Make room there, then ask again.")
+        sys.exit(f"{release} cannot be made in {cache()} and {folder}: {error}. Both need room and to be writable.")
     for part in packed:
         click.echo(f"{part.name} takes {part.stat().st_size / 2**20:.1f} MiB.")
     click.echo(f"Take {folder} there, and run: ./torch-history kit unpack {shlex.quote(folder.name)} CARRIED")
