@@ -132,7 +132,8 @@ def test_return_after_a_gap_is_compared_with_the_last_before_it():
     launches += [launch(TAGS[7], TIME, Case(EAGER, unavailable="no compiler")) for _ in range(3)]
     (step,) = told(launches)
     assert (step.old, step.new, step.is_wide) == (TAGS[6], TAGS[9], True)
-    assert told([one for one in launches if one.release != TAGS[7]])[0].is_wide  # nobody measured what lies between
+    (step,) = told([one for one in launches if one.release != TAGS[7]])  # nobody measured what lies between
+    assert (step.is_wide, step.net and step.net.wide) == (True, [TAGS[9]])
 
 
 def test_parts_that_no_session_ties_together_are_judged_apart_and_named():
@@ -232,8 +233,8 @@ def test_told_change_names_the_levels_over_the_whole_axis_and_each_step():
     assert net.ratio == pytest.approx(1.56, rel=0.02)
     assert (net.low or math.inf) < 1.56 < (net.high or 0)
     assert net.after / net.before == pytest.approx(net.ratio, rel=0.01)
-    assert [tag for tag, _ in net.parts] == [tags[5], tags[12]]
-    assert [ratio for _, ratio in net.parts] == pytest.approx([1.3, 1.2], rel=0.02)
+    assert [ends for *ends, _ in net.parts] == [[tags[4], tags[5]], [tags[11], tags[12]]]
+    assert [ratio for *_, ratio in net.parts] == pytest.approx([1.3, 1.2], rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,7 @@ class WhatChanged:
     python: tuple[str, ...] = ()
 
 
-_End = tuple[Mapping[State, float], Mapping[str, float], list[Function]]
-"""Of one end: share of the samples by state, by source, and the functions."""
+_End = tuple[Mapping[State, float], Mapping[str, float], list[Function]]  # of an end: shares by state, by source
 
 
 @dataclass(frozen=True)

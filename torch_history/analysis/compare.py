@@ -578,13 +578,13 @@ def _net(step: Step) -> str:
 
 def _shares(net: Net, more: str, less: str, link: str) -> str:
     """What each step made of the whole axis, the largest named after `link`, and how the rest came about."""
-    parts = [(tag, ratio) for tag, ratio in net.parts if ratio]
+    parts = [(f"{'by' if tag in net.wide else 'at'} {tag}", ratio) for _, tag, ratio in net.parts if ratio]
     named = sorted(parts, key=lambda part: -abs(math.log(part[1])))[:NAMED]
     rest = (net.ratio or 1) / math.prod(ratio for _, ratio in parts)
     nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
     if len(parts) == 1 and nothing_left and not net.slowly:
-        return f", all of it at {parts[0][0]}"
-    told = [f"{by(ratio)} {more if ratio >= 1 else less} at {tag}" for tag, ratio in parts if (tag, ratio) in named]
+        return f", all of it {parts[0][0]}"
+    told = [f"{by(of)} {more if of >= 1 else less} {when}" for when, of in parts if (when, of) in named]
     said = f", {link} {' and '.join(told)}" if told else ""
     if len(parts) > len(named):
         return f"{said}, the largest of {len(parts)} steps"

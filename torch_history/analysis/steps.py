@@ -37,16 +37,18 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Net:
-    """What a series did over the axis: its levels at both ends, their `ratio`, and the share of each told step."""
+    """What a series did over the axis: its levels at both ends, their `ratio`, and of each told step between which releases
+    it is, and its share; `wide` are the later ones of those between which others lie."""
 
     first: str
     before: float
     after: float
     ratio: float | None
-    parts: tuple[tuple[str, float], ...] = ()
+    parts: tuple[tuple[str, str, float], ...] = ()
     slowly: bool = False
     low: float | None = None
     high: float | None = None
+    wide: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,16 @@ def of_history(history: History, axis: Axis) -> list[Step]:
     found = [step for series, numbers in exact for step in _exact(series, numbers)]
     with on_one_thread():
         found += [step for fit in history.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
-    found = [replace(step, is_wide=axis.position(step.new) - axis.position(step.old) > 1) for step in found]
+    found = [_with_what_is_wide(step, axis) for step in found]
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
+
+
+def _with_what_is_wide(step: Step, axis: Axis) -> Step:
+    def is_wide(old: str, new: str) -> bool:
+        return axis.position(new) - axis.position(old) > 1
+
+    net = step.net and replace(step.net, wide=[new for old, new, _ in step.net.parts if is_wide(old, new)])
+    return replace(step, is_wide=is_wide(step.old, step.new), net=net)
 
 
 def costliest(found: Iterable[Step]) -> list[Step]:
@@ -146,7 +156,8 @@ def _exact(series: Series, numbers: Mapping[str, Sequence[float]]) -> list[Step]
         levels[new] / levels[old] if levels[old] > 0 and levels[new] >= 0 else None for _, (old, new, _) in shapes
     ]
     made = zip(shapes, ratios, strict=True)
-    parts = tuple((tags[new], of) for (kind, (_, new, _)), of in made if kind is Kind.STEP and of is not None)
+    told = ((*at, of) for (kind, at), of in made if kind is Kind.STEP and of is not None)
+    parts = tuple((medians_of[old], tags[new], of) for old, new, _, of in told)
     is_product = all(level > 0 for level in levels)  # what passed through zero is none of its steps
     net = Net(tags[0], levels[0], levels[-1], levels[-1] / levels[0] if is_product else None, parts)
     return [
@@ -362,7 +373,8 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
     total, error = chain.contrast(chain.between(0, n - 1))
     half = _half(chain, error, 0, n - 1)
     ends = math.exp(total - half), math.exp(total + half)
-    parts = tuple((chain.tags[at[1]], math.exp(moved)) for kind, at, moved, _ in found if kind is Kind.STEP)
+    jumps = [(*at[:2], math.exp(moved)) for kind, at, moved, _ in found if kind is Kind.STEP]
+    parts = tuple((chain.tags[old], chain.tags[new], ratio) for old, new, ratio in jumps)
     slowly = any(kind is Kind.DRIFT for kind, *_ in found)  # excursions left nothing of themselves
     net = Net(chain.tags[0], shown[0], shown[-1], math.exp(total), parts, slowly, *ends)
     made = []
