@@ -142,7 +142,7 @@ class Comparison:
             lines.append(
                 f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
                 f"({100 * CALL_MARGIN:.0f} % for single calls{of_processes}). "
-                f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
+                f"At most {100 * FALSE_RATE:.0f} % of the reported changes are expected to be false."
             )
         if disturbed := sum(change.disturbed for change in times):
             lines.append(f"{disturbed} of their launches ran while the machine was disturbed.")

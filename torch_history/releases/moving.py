@@ -159,7 +159,7 @@ def _companions(new: Release, wanted: Wanted) -> list[Row]:
         if built_for:
             words = f"{' or '.join(built_for)} is built for torch {new.version}."
         elif fits:
-            words = f"None is built for torch {new.version} alone; {fits[-1]} asks for no particular torch."
+            words = f"None is built for torch {new.version}; {fits[-1]} accepts any torch."
         else:
             words = f"None is built for torch {new.version}, as far as this copy knows."
         kept = any(wanted.packages[name].contains(version) for version in fits)
