@@ -35,7 +35,7 @@ class _Child(NamedTuple):
         self.process.kill()  # also one that does not lead its group yet
         self.process.join()
         self.pipe.close()
-        ended = f"its process ended with status {abs(self.process.exitcode)} and no answer"
+        ended = f"its process ended with status {self.process.exitcode} and no answer"
         return {"failed": ended} if told is None else told
 
 

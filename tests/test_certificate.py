@@ -177,7 +177,7 @@ def test_each_case_has_its_process_and_its_time_and_the_others_go_on():
     assert (found["quick"], found["chooses"]) == ({"waits": 1}, {"chose": None})
     assert found["slow"]["failed"].startswith("it took longer than the 2 seconds")
     ended = "its process ended with status {} and no answer".format
-    assert [found[name]["failed"] for name in ("killed", "closed", "torn")] == [*map(ended, (9, 9, 1))]
+    assert [found[name]["failed"] for name in ("killed", "closed", "torn")] == [*map(ended, (-9, -9, 1))]
     assert found["exits"]["failed"] == "SystemExit: 3"
     assert len(json.dumps(found["large"])) > 300_000
     assert late == {"quick": {"failed": "the time for all cases was over before it was asked"}}

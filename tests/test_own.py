@@ -205,7 +205,7 @@ def test_an_iterator_is_consumed(tmp_path):
     ("once", "answer"),
     [
         *((lambda: "", ""), (lambda: "it failed", "it failed"), (lambda: None, None)),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "its process ended with status 9 and no answer"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "its process ended with status -9 and no answer"),
         (lambda: time.sleep(60), ""),
     ],
 )

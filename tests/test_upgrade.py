@@ -263,8 +263,8 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered():
     _, found = asked(laboratory, most=4)
     assert len(laboratory.installed) == 4
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
-    vars(found.left[0]).update(unreached=["g"])
-    assert "There was no time for g. Allow it with --budget." in text(found)
+    vars(found.left[0]).update(unreached=["g", "h"])
+    assert "There was no time for g, h. Allow it with --budget." in text(found)
     vars(found).update(unfinished=True)
     assert "There was no time" not in text(found), "it was interrupted before"
     ends: Any = Laboratory({"f": {9: 1.1}})

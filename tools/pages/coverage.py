@@ -18,9 +18,9 @@ HEADER = """\
 # How much was measured
 
 `make document` writes this page from `results/`. A case is a variant in one size on one release. *Ran* are those
-with any number. A time is compared with that of the release before it. *Launches* are a median, of the release with fewer.
-*Inconclusive* is the share of these times that the rounds do not decide; the aim is at most a third. On the site, the page
-of a release says which cases did not run, and why.
+with any number. A time is compared with that of the release before it. *Launches* is the median over these times, each
+of the release with fewer. *Inconclusive* is the share of them that the rounds do not decide; the aim is at most a third. On
+the site, the page of a release says which cases did not run, and why.
 
 | machine | lane | question | releases | cases | ran | times | launches | inconclusive | counts and bytes | changed |
 |---|---|---|---|---:|---:|---:|---:|---:|---:|---:|

@@ -144,18 +144,18 @@ def seen(change: Change) -> str:
 
 def _notes(found: Answer, failed: Sequence[Change]) -> list[str]:
     """What was measured, what is left open, with what the verdicts were made, and what --fail-on found."""
-    count = len(found.tags)
-    lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
+    lines = [f"{len(found.measured)} of {len(found.tags)} releases were measured: {', '.join(found.measured)}."]
     lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
     lines += [found.reused] if found.reused else []
     lines += [] if found.packages is None else [moved_words(found.packages)]
     if found.unfinished:
         lines.append("This is not finished. The same command continues from here.")
     else:
-        lines += [f"There was no time for {name}. Allow it with --budget." for name in found.left[0].unreached]
-        more = "The budget was over before all releases were found. The same command continues from here."
-        more = more if found.spent else f"More releases would tell more closely. Allow them with --most {count}."
-        lines += [more] if found.is_open else []
+        unreached = ", ".join(found.left[0].unreached)
+        lines += [f"There was no time for {unreached}. Allow it with --budget."] if unreached else []
+        spent = "The budget was over before all releases were found. The same command continues from here."
+        known = f"More releases would tell more closely. Allow them with --most {len(found.tags)}."
+        lines += [spent if found.spent else known] if found.is_open else []
         lines += [said] if (said := left_words(found.left, "The same command with")) else []
     lines += summary(found.comparison)
     return [*lines, f"Failed by --fail-on: {'; '.join(one.series.words for one in failed)}."] if failed else lines
