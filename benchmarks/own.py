@@ -7,9 +7,11 @@ import ast
 import functools
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import re
+import reprlib
 import sys
 import time
 import types
@@ -257,8 +259,10 @@ def _check(module: Any, arguments: tuple, result: object) -> None:
         wanted, got = _leaves(want), _leaves(result)
     except RecursionError:
         raise WrongResult(f"the result refers to itself, which cannot be compared{advice or f'. {ADVICE}'}") from None
-    if [_form(value) for value in wanted] != [_form(value) for value in got]:
-        forms = " and ".join(str([_form(value) for value in values]) for values in (got, wanted))
+    ours, theirs = ([_form(value) for value in values] for values in (got, wanted))
+    if ours != theirs:
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs)))
+        forms = f"{reprlib.repr(ours[same:])} and {reprlib.repr(theirs[same:])}"
         raise WrongResult(f"the result's shape differs from that of {source}: {forms}{advice}")
     allowed = getattr(module, "TOLERANCE", TOLERANCE)
     for value, other in zip(got, wanted):
