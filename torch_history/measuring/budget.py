@@ -1,6 +1,5 @@
 """Which cases are worth another round, and how long will it take until all is told?"""
 
-import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from ..analysis.code import TIMES as TOLD
 from ..analysis.levels import REPEATED, USUAL, weight
 from ..analysis.series import History, Observation, Series, Verdict, history, observations
 from ..analysis.verdicts import TOLD as VERDICTS
-from ..analysis.verdicts import Change, compare_history, error_rates, evidence_between
+from ..analysis.verdicts import Array, Change, compare_history, error_rates, evidence_between
 from ..store.launches import Launch
 from .choice import START
 
@@ -23,14 +22,17 @@ MOST_ROUNDS = 40
 FORECAST_FROM = 5
 """Rounds from which the forecast is believed; it rests on the noise seen in them."""
 
-TIMES = (1.5, 2, 3, 4, 6, 8, 12, 16)
+TIMES = (1.25, 1.5, 2, 3, 4, 6, 8, 12, 16)
 """Times as many rounds that are tried for a forecast."""
 
 UNDECIDED = VERDICTS.index(Verdict.CANT_TELL)
 """Its code in what is judged."""
 
-LUCK = 1.0
-"""Standard deviations that further rounds may move an estimate to where it is told: one time in six they do."""
+DRAWS = 25
+"""A forecast tries the estimate as it is, and as further rounds may move it by chance; so often in all."""
+
+LUCK = 1 / 6
+"""The least share of draws that tell what is worth a round though the estimate as it is will not be told."""
 
 LEAST_FILLED, MOST_FILLED, SHARE = 2.0, 4.0, 1 / 8
 """A round of few cases is filled with others until they take such a share of the seconds left, within so many times as long
@@ -41,11 +43,13 @@ Case = tuple[str, tuple[str, ...]]
 
 
 class More(NamedTuple):
-    """What a case still needs: `releases` and forecast `rounds`, which tell so many `undecided` times."""
+    """What a case still needs: `releases` and forecast `rounds`, which tell so many `undecided` times; of each draw `drawn`
+    rounds, after which it is told or given up."""
 
     releases: tuple[str, ...]
     rounds: float
     undecided: int
+    drawn: Array = np.ones(DRAWS)
 
 
 @dataclass(frozen=True)
@@ -71,20 +75,22 @@ class Effort:
 
     @property
     def seconds(self) -> float:
-        """How long deciding all of it takes."""
-        return self._all_rounds(self.cases)
+        """How long deciding all of it takes, as often longer as shorter."""
+        rounds = np.array([np.zeros(DRAWS), *(more.drawn for more in self.cases.values())])
+        once = np.array([0.0, *map(self._once, self.cases)])
+        return float(np.median(once @ rounds + self.starting * rounds.max(axis=0)))
 
     def within(self, seconds: float) -> dict[Case, More]:
         """What to measure next in so many seconds: everything where two such rounds fit, else what can be decided, cheapest
         first, and others that fill the round, those in doubt last, of which only those that luck would tell in that time."""
-        doubtful = {case: more for case, more in self.doubtful.items() if self._all_rounds([case]) <= seconds}
+        doubtful = {case: more for case, more in self.doubtful.items() if self.all_rounds([case]) <= seconds}
         every = {**self.cases, **doubtful}
         if 2 * (self.starting + sum(map(self._once, every))) <= seconds:
             return every
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         found: dict[Case, More] = {}
         for case in cheapest:
-            if self._all_rounds([*found, case]) <= seconds:
+            if self.all_rounds([*found, case]) <= seconds:
                 found[case] = self.cases[case]
         filled = min(max(SHARE * seconds, LEAST_FILLED * self.starting), MOST_FILLED * self.starting)
         most = min(filled if found else math.inf, seconds - self.starting)
@@ -93,7 +99,7 @@ class Effort:
                 found[case] = every[case]
         return found
 
-    def _all_rounds(self, cases: Collection[Case]) -> float:
+    def all_rounds(self, cases: Collection[Case]) -> float:
         rounds = max((self._of(case).rounds for case in cases), default=0.0)
         return sum(map(self._seconds, cases)) + self.starting * rounds
 
@@ -112,10 +118,12 @@ def left_words(left: Sequence[Effort], command: str) -> str:
     said = []
     undecided, hopeless = sum(one.undecided for one in left), sum(one.hopeless for one in left)
     if undecided:
-        minutes = max(1, math.ceil(sum(one.seconds for one in left) / 60))
+        alone = sum(one.single for one in left) == undecided
+        seconds = sum(one.all_rounds(one.cases) if alone else one.seconds for one in left)
+        minutes = max(1, math.ceil(seconds / 60))
         them = "it" if undecided == 1 else "them"
         once = f"measures {them} once more, which is the least that tells a time"
-        does = once if sum(one.single for one in left) == undecided else f"would probably decide {them}"
+        does = once if alone else f"would probably decide {them}"
         said.append(f"{_times(undecided)} inconclusive. {command} --budget {minutes}m {does}.")
     if hopeless:
         said.append(f"{_times(hopeless)} too noisy or too near the margin. Another session may decide: add --again.")
@@ -145,9 +153,10 @@ def effort(
     launches, pairs = list(launches), list(pairs)
     found = history([*beside, *launches])
     ours = {(launch.benchmark, case.parameters) for launch in launches for case in launch.cases}
-    told = _divided(found, pairs) if divides else set()
-    needed, with_luck = forecast(found, pairs), functools.cache(lambda: forecast(found, pairs, LUCK))
+    elsewhere = _divided(found, pairs) if divides else set()
+    needed, random = forecast(found, pairs), np.random.default_rng(0)
     rounds: dict[Case, float] = defaultdict(float)
+    drawn: dict[Case, Array] = defaultdict(lambda: np.ones(DRAWS))
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     doubtful: dict[Case, More] = {}
@@ -160,28 +169,31 @@ def effort(
             series += 1
             if change.verdict is not Verdict.CANT_TELL:
                 continue
-            if change.series in told:
+            if change.series in elsewhere:
                 needless += 1
                 continue
             taken = min(change.launches)
-            known = needed.get((change.series, pair), math.inf)
-            wants = (
-                taken * known if taken > 1 else first_forecast(change.series, observations(found[change.series], *pair))
-            )
+            if taken > 1:
+                told, over = taken * needed.get((change.series, pair), NEVER)
+            else:
+                told, over = first_forecast(change, observations(found[change.series], *pair), random)
+            wants = float(told[0])
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             if taken >= FORECAST_FROM and wants > MOST_ROUNDS:
                 hopeless += 1
-                if lucky := with_luck().get((change.series, pair)):
+                if math.isfinite(lucky := np.quantile(told, LUCK, method="higher")):
                     so_far = doubtful.get(case, More((), math.inf, 0))
                     both = dict.fromkeys((*so_far.releases, *pair))
-                    doubtful[case] = More(tuple(both), min(so_far.rounds, (lucky - 1) * taken), 0)
+                    doubtful[case] = More(tuple(both), min(so_far.rounds, lucky - taken), 0)
                 continue
             undecided += 1
             single += taken < 2 and wants == 2
             of_case[case] += 1
             wanted[case] |= dict.fromkeys(pair)
             rounds[case] = max(rounds[case], min(wants, MOST_ROUNDS) - taken, 1.0)
-    cases = {case: More(tuple(tags), rounds[case], of_case[case]) for case, tags in wanted.items()}
+            until = np.minimum(told, np.maximum(over, FORECAST_FROM))
+            drawn[case] = np.maximum(drawn[case], np.minimum(until, MOST_ROUNDS) - taken)
+    cases = {case: More(tuple(tags), rounds[case], of_case[case], drawn[case]) for case, tags in wanted.items()}
     of = cases, series, undecided, hopeless, cost(launches), needless, single, took or {}, starting
     return Effort(*of, {case: more for case, more in doubtful.items() if case not in cases})
 
@@ -205,39 +217,63 @@ def _holds(change: Change, whole: Change) -> bool:
     return abs(math.log(whole.ratio / change.ratio)) <= REST * abs(math.log(whole.ratio))
 
 
-def forecast(
-    found: History, pairs: Sequence[tuple[str, str]], luck: float = 0.0
-) -> dict[tuple[Series, tuple[str, str]], float]:
-    """(series, pair) -> the least of TIMES as many rounds that would decide it, for what is not decided and will be, the
-    estimate as it is or moved by `luck` standard deviations of what the rounds do to it."""
-    needed: dict[tuple[Series, tuple[str, str]], float] = {}
+NEVER = np.full((2, DRAWS), math.inf)
+"""What `forecast` would say of releases that no rounds tie."""
+
+
+def forecast(found: History, pairs: Sequence[tuple[str, str]]) -> dict[tuple[Series, tuple[str, str]], Array]:
+    """(series, pair) that is not decided -> 2 x DRAWS numbers of TIMES, infinite for none: times as many rounds until it is
+    decided, and until it is decided or would not be by the last of TIMES with what is seen then. The first draw takes the
+    estimate as it is, the others as chance moves it."""
+    needed: dict[tuple[Series, tuple[str, str]], Array] = {}
+    random, many = np.random.default_rng(0), [*pairs] * DRAWS
     for fit in found.fits.values():
-        series = list(fit.levels)
-        now = evidence_between(fit, pairs)
+        now = evidence_between(fit, many)
         waiting = now.judged(error_rates(now)).code == UNDECIDED
+        if not waiting.any():
+            continue
+        last = evidence_between(fit.with_rounds(TIMES[-1]), many)
+        moved, spread, rounds = (
+            np.zeros(waiting.shape),
+            np.minimum(now.error, 1.0),
+            np.full((2, *waiting.shape), math.inf),
+        )
         for times in TIMES:
-            if not waiting.any():
-                break
-            after = evidence_between(fit.with_rounds(times), pairs)
+            after = evidence_between(fit.with_rounds(times), many)
             # An error may be infinite, and no estimate moves by more than a factor of e.
-            moved = luck * np.sqrt(np.maximum(np.minimum(now.error, 1.0) ** 2 - after.error**2, 0.0))
-            farther, nearer = np.abs(after.shift) + moved, np.maximum(np.abs(after.shift) - moved, 0.0)
-            either = [replace(after, shift=shift) for shift in (farther, nearer)]
-            told = waiting & np.any([of.judged(error_rates(of)).code != UNDECIDED for of in either], axis=0)
-            needed |= {(series[i], pairs[j]): times for i, j in np.argwhere(told)}
-            waiting &= ~told
+            before, spread = spread, np.minimum(after.error, 1.0)
+            chance = random.standard_normal(waiting.shape) * np.sqrt(np.maximum(before**2 - spread**2, 0.0))
+            moved[:, len(pairs) :] += chance[:, len(pairs) :]
+            then = [replace(of, shift=of.shift + moved) for of in (after, last)]
+            ends, ever = (of.judged(error_rates(of)).code != UNDECIDED for of in then)
+            rounds[np.isinf(rounds) & [ends, ends | ~ever]] = times
+            if np.isfinite(rounds[0][waiting]).all():
+                break
+        places = np.argwhere(waiting[:, : len(pairs)])
+        series = list(fit.levels)
+        needed |= {(series[i], pairs[j]): rounds[:, i, j :: len(pairs)] for i, j in places}
     return needed
 
 
 OFTEN = 2.0
 """The standard errors that must lie within the margin for SAME, with some ten degrees of freedom."""
 
+OFTEN_CHANGED = 3.0
+"""Those that a change must be from none."""
 
-def first_forecast(series: Series, launches: Iterable[Observation]) -> float:
-    """About how many rounds will call a time the same, two at least, by what the turns of one round show of their noise."""
+
+def first_forecast(change: Change, launches: Iterable[Observation], random: np.random.Generator) -> Array:
+    """About how many rounds will tell a time of which a release has one launch, two at least, by the noise that its turns
+    show (2 x DRAWS, as `forecast`'s): the first draw takes no change, the others start at what is seen."""
     noise = [USUAL[True].noise ** 2 / weight(one.variance) for one in launches]
-    room = (math.log1p(series.margin) / OFTEN) ** 2 - 2 * REPEATED**2
-    return max(2.0, math.ceil(2 * sum(noise) / max(len(noise), 1) / room))
+    variance, margin = 2 * sum(noise) / max(len(noise), 1), math.log1p(change.series.margin)
+    moved = random.standard_normal(DRAWS) * math.sqrt(variance)
+    shift = np.abs(math.log((change.new or 1.0) / (change.old or 1.0)) + moved)
+    distance = np.where(shift > margin, shift * OFTEN / OFTEN_CHANGED, margin - shift)
+    distance[0] = margin
+    room = (distance / OFTEN) ** 2 - 2 * REPEATED**2
+    told = np.where(room > 0, np.maximum(2.0, np.ceil(variance / np.abs(room))), math.inf)
+    return np.array([told, np.where(told > MOST_ROUNDS, FORECAST_FROM, told)])
 
 
 def cost(launches: Iterable[Launch]) -> dict[str, float]:
