@@ -78,12 +78,12 @@ def row(load: int, name: str, found: dict[str, Any]) -> list[str]:
 
     def of(share: float, words: Sequence[str]) -> str:
         these = [verdict for planted, verdict in told if planted == share]
-        return f"{sum(verdict in words for verdict in these)} of {len(these)}"
+        return f"{sum(verdict in words for verdict in these)}/{len(these)}"
 
     decided = sum(words in DECIDED for _, words in told)
     shares = [of(0.0, DECIDED[1:]), *(of(share, ["SLOWER"]) for share in (0.05, 0.1, 0.2))]
     minutes = found["minutes"]
-    return [str(load), name, f"{minutes:.1f}", f"{decided} of {len(told)}", f"{decided / minutes:.2f}", *shares]
+    return [str(load), name, f"{minutes:.1f}", f"{decided}/{len(told)}", f"{decided / minutes:.2f}", *shares]
 
 
 def commit(checkout: Path) -> str:
@@ -92,7 +92,7 @@ def commit(checkout: Path) -> str:
 
 
 def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str) -> str:
-    """The page with the lines of this table in place of an earlier one; those of other machines and minutes stay."""
+    """The page with this table in place of one of the same machine, minutes and commits; others stay."""
     lead = (
         "`make bench-deciding` writes this page. The newest release is compared with itself, and with planted time. *False* "
         "counts what was called changed and was not. The last columns count the SLOWER among times that grew so much."
@@ -101,7 +101,7 @@ def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str
     heading = f"{machine}: {asked.minutes} minutes of {asked.question} with {commit(Path())} (this){other}"
     table = [f"|{'|'.join(line)}|" for line in (COLUMNS, ["-:"] * len(COLUMNS), *lines)]
     before = PAGE.read_text(encoding="utf-8").split("\n## ")[1:] if PAGE.exists() else []
-    kept = [section for section in before if not section.startswith(heading.split(" with ")[0])]
+    kept = [section for section in before if not section.startswith(heading)]
     sections = sorted([*kept, "\n".join([heading, "", *table, ""])])
     return "\n## ".join([f"# How many comparisons a minute decides\n\n{lead}\n", *sections])
 

@@ -66,15 +66,15 @@ def main() -> None:
     # What is counted, how many there are, the most that it may be now, and the goal. Whoever makes something smaller lowers
     # its cap.
     counted: tuple[tuple[str, int, int, int | None], ...] = (
-        ("lines of Python outside tests", sum(lines(python(folder)) for folder in (*PACKAGES, OURS)), 34_377, 26_000),
-        ("lines of Python in torch_history", lines(python(OURS)), 21_609, 15_000),
+        ("lines of Python outside tests", sum(lines(python(folder)) for folder in (*PACKAGES, OURS)), 34_376, 26_000),
+        ("lines of Python in torch_history", lines(python(OURS)), 21_608, 15_000),
         ("lines of Python in tests", lines(python("tests")), 21_409, 17_000),
         ("rooms of torch_history", len(of), 9, 12),
         ("arrows between them", sum(map(len, of.values())), 28, 30),
         ("commands", len([*commands(program)]), 16, 16),
         ("options of commands", len(options), 75, 80),
         ("words of the README", words[0], 450, 450),
-        ("words of documents", sum(words), 42_000, None),
+        ("words of documents", sum(words), 41_836, None),
         ("MiB of results", bytes_of_results >> 20, 40, 40),
     )
     too_large = False

@@ -100,6 +100,7 @@ class Effort:
         return found
 
     def all_rounds(self, cases: Collection[Case]) -> float:
+        """Seconds of the forecast rounds of these cases."""
         rounds = max((self._of(case).rounds for case in cases), default=0.0)
         return sum(map(self._seconds, cases)) + self.starting * rounds
 
@@ -233,11 +234,8 @@ def forecast(found: History, pairs: Sequence[tuple[str, str]]) -> dict[tuple[Ser
         if not waiting.any():
             continue
         last = evidence_between(fit.with_rounds(TIMES[-1]), many)
-        moved, spread, rounds = (
-            np.zeros(waiting.shape),
-            np.minimum(now.error, 1.0),
-            np.full((2, *waiting.shape), math.inf),
-        )
+        moved, spread = np.zeros(waiting.shape), np.minimum(now.error, 1.0)
+        rounds = np.full((2, *waiting.shape), math.inf)
         for times in TIMES:
             after = evidence_between(fit.with_rounds(times), many)
             # An error may be infinite, and no estimate moves by more than a factor of e.

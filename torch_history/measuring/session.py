@@ -310,7 +310,8 @@ class Session:
             rest = f"Some may still be told in the {minutes(left)} that are left of the budget."
             return dict(work), f"Round {turn}. {told}. {'Growth of memory is measured once more.' if held else rest}"
         first = sum(more.undecided for more in chosen.values())
-        begin = f" First the quickest{f' {first} of them' * (first > 1)}." if 0 < first < found.undecided else ""
+        quickest = f"quickest {first} of them" if first > 1 else "quickest"
+        begin = f" First the {quickest}." if 0 < first < found.undecided else ""
         return dict(work), (
             f"Round {turn}. {told}. {still} still inconclusive, which takes about {minutes(found.seconds)}. "
             f"{minutes(left)} of the budget are left.{begin}"
